@@ -1,0 +1,238 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["nox[uv]>=2025.11.12"]
+# ///
+"""Every check of this repository. `nox` runs what CI runs, `nox -l` lists all, `nox -t nightly` runs the long ones.
+
+nox -s "tests(uop-ir)"                  one package, with only what it declares
+nox -s "weeks(week5)"                   what a student has in week 5
+nox -s grade -- uop-rewrite=PATH        a student's package in place of ours
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import nox
+from nox.command import CommandFailed
+
+ROOT = Path(__file__).parent
+DIST = ROOT / "dist"
+
+#: The packages, lower layers first, and the week in which a student first installs each.
+FIRST_WEEK = {
+    "uop-ir": 1,
+    "uop-rewrite": 1,
+    "uop-codegen-c": 2,
+    "uop-tensor": 5,
+    "uop-nn": 5,
+    "uop-codegen-cuda": 7,
+    "uopc": 7,
+}
+PACKAGES = tuple(FIRST_WEEK)
+WEEKS = range(1, 15)
+#: The weeks that install something new. What is installed in another week is what was installed the week before.
+WEEKS_OF_CHANGE = sorted(set(FIRST_WEEK.values()))
+
+nox.needs_version = ">=2025.11.12"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_external_run = True
+nox.options.sessions = [
+    "lint",
+    "types",
+    "layers",
+    "build",
+    "tests",
+    *(f"weeks(week{week})" for week in WEEKS_OF_CHANGE),
+    "stack",  # the last, so that a run closes with pytest's summary
+]
+
+os.environ.setdefault("UV_SYSTEM_CERTS", "1")  # as pip does: trust the machine's certificates
+
+
+def project(package: str) -> dict[str, Any]:
+    """The [project] table of one of our packages."""
+    table = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
+    assert isinstance(table, dict)
+    return table
+
+
+def closure(package: str) -> list[str]:
+    """`package` and those of our packages that it declares, directly or not, lower layers first."""
+    declared = project(package)["dependencies"]
+    below = {p for q in PACKAGES if any(r.startswith(f"{q}~=") for r in declared) for p in closure(q)}
+    return [p for p in PACKAGES if p in below or p == package]
+
+
+def group(name: str) -> list[str]:
+    """A dependency group (PEP 735) of the root pyproject.toml."""
+    return list(nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), name))
+
+
+def install(session: nox.Session, packages: list[str] | tuple[str, ...], *extra: str) -> None:
+    """Install our packages from their folders, every one of them, so that none can come from an index."""
+    session.install(*(arg for p in packages for arg in ("--editable", f"./packages/{p}")), *extra)
+
+
+@nox.session(tags=["check"])
+def lint(session: nox.Session) -> None:
+    """Check formatting and lint."""
+    session.install(*group("lint"))
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+
+
+@nox.session(tags=["check"])
+def types(session: nox.Session) -> None:
+    """Check types, one package (its source and its tests) at a time."""
+    install(session, PACKAGES, *group("types"), *group("test"))
+    for package in PACKAGES:
+        session.run("mypy", f"packages/{package}")
+    session.run("mypy", "tests", "conftest.py", "noxfile.py")
+
+
+@nox.session(tags=["check"])
+def layers(session: nox.Session) -> None:
+    """Check that a package imports only those below it, only their public names, and declares what it imports."""
+    install(session, PACKAGES, *group("layers"), *group("test"))
+    session.run("lint-imports")
+    for package in PACKAGES:
+        with session.chdir(f"packages/{package}"):
+            session.run("deptry", "src")
+    session.run("pytest", "tests/test_private_names.py")
+
+
+@nox.session(tags=["check"])
+def build(session: nox.Session) -> None:
+    """Build into dist/ every sdist, and from it the wheel; check both."""
+    session.install(*group("build"))
+    shutil.rmtree(DIST, ignore_errors=True)
+    for package in PACKAGES:
+        folder = f"packages/{package}"
+        session.run("python", "-m", "build", "--installer=uv", f"--outdir={DIST}", folder, silent=True)
+    files = sorted(str(p) for p in DIST.iterdir())
+    wheels = [f for f in files if f.endswith(".whl")]
+    session.run("twine", "check", "--strict", *files)
+    session.run("check-wheel-contents", *wheels)
+    session.run("python", "tests/check_wheels.py", *wheels)
+
+
+@nox.session(tags=["test"])
+@nox.parametrize("package", PACKAGES, ids=PACKAGES)
+def tests(session: nox.Session, package: str) -> None:
+    """Test one package with exactly the dependencies it declares."""
+    install(session, closure(package), *group("test"))
+    session.run("pytest", f"packages/{package}/tests", *session.posargs)
+
+
+@nox.session(tags=["test"], reuse_venv=False, requires=["build"])
+@nox.parametrize("week", WEEKS, ids=[f"week{week}" for week in WEEKS])
+def weeks(session: nox.Session, week: int) -> None:
+    """Test what a student has in week N: the wheels of the packages of weeks 1 to N, and nothing else of ours.
+
+    A plain `nox` runs the weeks that install something new (1, 2, 5 and 7): a week between two of them
+    installs what the earlier one did. Any week can be asked for by name.
+    """
+    have = [p for p, first in FIRST_WEEK.items() if first <= week]
+    wheels = [str(next(DIST.glob(f"{p.replace('-', '_')}-*.whl"))) for p in have]
+    session.install(*wheels, *group("test"))
+    session.run("python", "tests/only_weeks.py", *have)
+    session.run("pytest", *(f"packages/{p}/tests" for p in have), *session.posargs)
+
+
+@nox.session(tags=["test"])
+def stack(session: nox.Session) -> None:
+    """Test all packages together: what no single one can test."""
+    install(session, PACKAGES, *group("test"))
+    session.run("pytest", "tests", *session.posargs)
+
+
+@nox.session
+def train(session: nox.Session) -> None:
+    """Train the small GPT on the CPU (the main job): nox -s train -- OPTIONS."""
+    install(session, PACKAGES)
+    session.run("uopc", "train", "gpt", *session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def grade(session: nox.Session) -> None:
+    """Run our suites on a student's packages: nox -s grade -- uop-ir=PATH uop-rewrite=PATH.
+
+    The suites that run are those of the packages given, of the packages that stand on them, and tests/. The
+    session fails if one of them does, and says which. Results are written to grades/ as JUnit XML.
+    """
+    given = {name: Path(path).resolve() for name, _, path in (a.partition("=") for a in session.posargs)}
+    if not given or not set(given) <= set(PACKAGES):
+        session.error(f"give NAME=PATH, where NAME is one of {', '.join(PACKAGES)}")
+    for name, path in given.items():
+        if not (path / "pyproject.toml").is_file():
+            session.error(f"{name}: no pyproject.toml in {path}")
+    # Nothing but our suites decides: no plugin that a package brings, no module from the working directory.
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONSAFEPATH": "1"}
+    failed: list[str] = []
+
+    def suite(name: str, folder: str) -> None:
+        try:
+            session.run("pytest", f"--junit-xml=grades/{name}.xml", folder, env=env)
+        except CommandFailed:
+            failed.append(name)
+
+    shutil.rmtree(ROOT / "grades", ignore_errors=True)
+    session.install(*group("test"))
+    for (
+        package
+    ) in PACKAGES:  # one by one, so that an import from a package above fails as it does for the student
+        session.install(str(given.get(package, f"./packages/{package}")))
+        if package in given:
+            session.run("python", "tests/check_origin.py", package, str(given[package]), env=env)
+        if not given.keys().isdisjoint(closure(package)):
+            suite(package, f"packages/{package}/tests")
+    suite("tests", "tests")
+    for name, path in given.items():
+        session.run("python", "tests/check_origin.py", name, str(path), env=env)
+    if failed:
+        session.error(f"tests failed in {', '.join(failed)}")
+    session.log(f"all passed with {', '.join(f'{name} from {path}' for name, path in given.items())}")
+
+
+@nox.session(tags=["nightly"], venv_backend="virtualenv")
+def torch(session: nox.Session) -> None:
+    """Compare with PyTorch: the tests marked `torch`."""
+    install(session, PACKAGES, "torch==2.13.0", *group("test"))
+    session.run("pytest", "-m", "torch", *session.posargs)
+
+
+@nox.session(tags=["nightly"])
+def fuzz(session: nox.Session) -> None:
+    """Run every property test on many more examples."""
+    install(session, PACKAGES, *group("test"))
+    session.run("pytest", "--hypothesis-profile=nightly", *session.posargs)
+
+
+@nox.session(tags=["nightly"])
+def slow(session: nox.Session) -> None:
+    """Run the tests that are too long for CI."""
+    install(session, PACKAGES, *group("test"), "nox[uv]>=2025.11.12")
+    session.run("pytest", "-m", "slow", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def bump(session: nox.Session) -> None:
+    """Set one version everywhere: nox -s bump -- 0.2.0."""
+    if len(session.posargs) != 1:
+        session.error("give the new version")
+    new, old = session.posargs[0], project("uopc")["version"]
+    pin, old_pin = (".".join(v.split(".")[:2]) + ".0" for v in (new, old))
+    for path in (ROOT / "packages").glob("*/pyproject.toml"):
+        text = path.read_text().replace(f'version = "{old}"', f'version = "{new}"')
+        path.write_text(text.replace(f"~={old_pin}", f"~={pin}"))
+
+
+if __name__ == "__main__":
+    nox.main()
