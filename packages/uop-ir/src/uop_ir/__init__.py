@@ -1,0 +1,61 @@
+"""uop-ir: the IR of uopc. Types, nodes, their text, their meaning, and the protocol of backends. Week 1."""
+
+from .backend import (
+    Backend,
+    Executable,
+    Limits,
+    Plan,
+    Program,
+    backend_names,
+    get_backend,
+)
+from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
+from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
+from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
+from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
+from .settings import override, read_settings, settings
+from .table import OPS, REDUCE_IDENTITY, call_params
+from .uop import UOp, index, toposort
+
+__all__ = [
+    "INDEX_MAPS",
+    "OPS",
+    "REDUCE_IDENTITY",
+    "AddrSpace",
+    "Alloc",
+    "AxisType",
+    "Backend",
+    "BackendError",
+    "BoundsError",
+    "Buffer",
+    "Const",
+    "DType",
+    "Executable",
+    "Kind",
+    "Limits",
+    "Ops",
+    "Param",
+    "ParseError",
+    "Plan",
+    "Program",
+    "Span",
+    "UOp",
+    "UopError",
+    "VerifyError",
+    "backend_names",
+    "by_name",
+    "call_params",
+    "dtypes",
+    "flatten",
+    "from_numpy",
+    "get_backend",
+    "index",
+    "index_map",
+    "override",
+    "read_settings",
+    "reshape_index",
+    "settings",
+    "sizes",
+    "toposort",
+    "unflatten",
+]

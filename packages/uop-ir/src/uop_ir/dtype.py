@@ -1,0 +1,205 @@
+"""The types of values: name, width, NumPy counterpart, and how a constant of each is kept. Week 1."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from .errors import VerifyError
+
+
+class Kind(Enum):
+    """What arithmetic a type has."""
+
+    VOID = "void"
+    BOOL = "bool"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    FLOAT = "float"
+    INDEX = "index"
+
+
+@dataclass(frozen=True, eq=False)
+class DType:
+    """A type of values. There is one object a type, so types are compared by identity."""
+
+    name: str
+    kind: Kind
+    bits: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name, (self.name,)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element takes in memory."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_int(self) -> bool:
+        """True for the integers that wrap: neither bool nor index."""
+        return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
+
+    @property
+    def min(self) -> float | int:
+        """The least value; for `index`, the least that the interpreter can hold."""
+        return _least(self)
+
+    @property
+    def max(self) -> float | int:
+        """The greatest value; for `index`, the greatest that the interpreter can hold."""
+        return _greatest(self)
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype with the same values (bf16 from ml_dtypes, index as int64)."""
+        return _NUMPY[self]
+
+
+def _least(dtype: DType) -> float | int:
+    if dtype.is_float:
+        return float("-inf")
+    return -(1 << (dtype.bits - 1)) if dtype.kind in (Kind.SIGNED, Kind.INDEX) else 0
+
+
+def _greatest(dtype: DType) -> float | int:
+    if dtype.is_float:
+        return float("inf")
+    if dtype.kind in (Kind.SIGNED, Kind.INDEX):
+        return (1 << (dtype.bits - 1)) - 1
+    return (1 << dtype.bits) - 1
+
+
+class dtypes:
+    """All types, by name."""
+
+    void = DType("void", Kind.VOID, 0)
+    bool = DType("bool", Kind.BOOL, 1)
+    i8 = DType("i8", Kind.SIGNED, 8)
+    i16 = DType("i16", Kind.SIGNED, 16)
+    i32 = DType("i32", Kind.SIGNED, 32)
+    i64 = DType("i64", Kind.SIGNED, 64)
+    u8 = DType("u8", Kind.UNSIGNED, 8)
+    u16 = DType("u16", Kind.UNSIGNED, 16)
+    u32 = DType("u32", Kind.UNSIGNED, 32)
+    u64 = DType("u64", Kind.UNSIGNED, 64)
+    f16 = DType("f16", Kind.FLOAT, 16)
+    bf16 = DType("bf16", Kind.FLOAT, 16)
+    f32 = DType("f32", Kind.FLOAT, 32)
+    f64 = DType("f64", Kind.FLOAT, 64)
+    index = DType("index", Kind.INDEX, 64)
+
+    all: tuple[DType, ...] = (bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, index)
+    floats: tuple[DType, ...] = (f16, bf16, f32, f64)
+    ints: tuple[DType, ...] = (i8, i16, i32, i64, u8, u16, u32, u64)
+
+
+_NUMPY: dict[DType, np.dtype[Any]] = {
+    dtypes.bool: np.dtype(np.bool_),
+    dtypes.i8: np.dtype(np.int8),
+    dtypes.i16: np.dtype(np.int16),
+    dtypes.i32: np.dtype(np.int32),
+    dtypes.i64: np.dtype(np.int64),
+    dtypes.u8: np.dtype(np.uint8),
+    dtypes.u16: np.dtype(np.uint16),
+    dtypes.u32: np.dtype(np.uint32),
+    dtypes.u64: np.dtype(np.uint64),
+    dtypes.f16: np.dtype(np.float16),
+    dtypes.bf16: np.dtype(ml_dtypes.bfloat16),
+    dtypes.f32: np.dtype(np.float32),
+    dtypes.f64: np.dtype(np.float64),
+    dtypes.index: np.dtype(np.int64),
+}
+_BY_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items() if dtype is not dtypes.index}
+_BY_NAME = {dtype.name: dtype for dtype in (*dtypes.all, dtypes.void)}
+#: The unsigned type that holds the bits of a float.
+_BITS_FORMAT = {64: ("<d", "<Q"), 32: ("<f", "<I")}
+
+
+def by_name(name: str) -> DType:
+    """The type with this name; raises VerifyError for a name that is none."""
+    if name not in _BY_NAME:
+        raise VerifyError(f"unknown dtype {name!r}", remedy=f"one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def from_numpy(dtype: npt.DTypeLike) -> DType:
+    """The type with the same values as a NumPy dtype; raises VerifyError where there is none."""
+    found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+    if found is None:
+        raise VerifyError(
+            f"NumPy dtype {np.dtype(dtype)} has no counterpart", remedy="convert it with astype"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Const:
+    """A constant, told apart by type and bits: -0.0 is not 0.0, and a NaN equals itself.
+
+    `bits` is the value itself for bool, integers and index, and the bit pattern for floats.
+    """
+
+    dtype: DType
+    bits: int
+
+    @property
+    def value(self) -> bool | int | float:
+        """The constant as a Python value (a float for f16, bf16 and f32 too: exactly representable)."""
+        if self.dtype is dtypes.bool:
+            return bool(self.bits)
+        return float_from_bits(self.dtype, self.bits) if self.dtype.is_float else self.bits
+
+
+def float_from_bits(dtype: DType, bits: int) -> float:
+    """The value of a float's bit pattern."""
+    if dtype.bits == 16:
+        return float(np.uint16(bits).view(dtype.numpy))
+    to_float, to_bits = _BITS_FORMAT[dtype.bits]
+    value: float = struct.unpack(to_float, struct.pack(to_bits, bits))[0]
+    return value
+
+
+def float_to_bits(dtype: DType, value: float) -> int:
+    """The bit pattern of a value rounded to nearest even; a value past the range becomes an infinity."""
+    if dtype.bits == 64:
+        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return int(np.asarray(value, np.float64).astype(dtype.numpy).view(f"u{dtype.itemsize}"))
+
+
+def constant(dtype: DType, value: float | int | bool) -> Const:
+    """`value` as a constant of `dtype`: floats round to nearest even, integers wrap, bool is `value != 0`.
+
+    Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer.
+    """
+    if dtype.is_float:
+        return Const(dtype, float_to_bits(dtype, float(value)))
+    if dtype is dtypes.bool:
+        return Const(dtype, int(value != 0))
+    if (
+        dtype.kind is Kind.VOID
+        or value != value
+        or value in (float("inf"), float("-inf"))
+        or int(value) != value
+    ):
+        raise VerifyError(f"{value!r} is no constant of type {dtype}", remedy="use a float type, or CAST")
+    integer = int(value)
+    if dtype.is_int:
+        integer &= (1 << dtype.bits) - 1
+        if dtype.kind is Kind.SIGNED and integer >> (dtype.bits - 1):
+            integer -= 1 << dtype.bits
+    return Const(dtype, integer)

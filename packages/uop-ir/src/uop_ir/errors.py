@@ -1,0 +1,71 @@
+"""The one root of all errors that uopc raises for a user's mistake. Week 1.
+
+Exit codes of the command: 0 done, 1 usage, 2 syntax, 3 ill-typed or ill-shaped, 4 an access out of bounds,
+5 compiler or device failure, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in a text: line and column count from 1; `text` is the whole line."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+
+class UopError(Exception):
+    """A mistake of the user, told in one line, with the remedy where one is known."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        span: Span | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        if exit_code is not None:
+            self.exit_code = exit_code
+        self.span = span
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        if self.span is None:
+            return f"{self.message}{remedy}"
+        at = self.span
+        return f"{at.file}:{at.line}:{at.column}: error: {self.message}\n{at.text}\n{' ' * (at.column - 1)}^{remedy}"
+
+
+class ParseError(UopError):
+    """A `.uir` text that the grammar does not know."""
+
+    exit_code = 2
+
+
+class VerifyError(UopError):
+    """A node whose operands, types or shapes do not fit its op."""
+
+    exit_code = 3
+
+
+class BoundsError(UopError):
+    """An access that is, or may be, outside of its buffer."""
+
+    exit_code = 4
+
+
+class BackendError(UopError):
+    """A compiler or a device that is missing, or that failed."""
+
+    exit_code = 5

@@ -1,0 +1,58 @@
+"""Settings: one dataclass a package, read from the environment once, overridden by a context manager. Week 1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from .errors import UopError
+
+T = TypeVar("T")
+
+
+def read_settings(cls: type[T]) -> T:
+    """An instance of a settings dataclass: each field takes the environment variable of its upper-case name.
+
+    Fields are int or str with a default. Raises UopError where an int is asked for and something else stands there.
+    """
+    values: dict[str, Any] = {}
+    for field in fields(cls):  # type: ignore[arg-type]  # a dataclass: the caller's word
+        text = os.environ.get(field.name.upper())
+        if text is None or text == "":
+            continue
+        if isinstance(field.default, int):
+            try:
+                values[field.name] = int(text)
+            except ValueError:
+                raise UopError(f"{field.name.upper()}={text!r} is not an integer") from None
+        else:
+            values[field.name] = text
+    return cls(**values)
+
+
+@contextmanager
+def override(settings: object, **values: Any) -> Iterator[None]:
+    """Set fields of a settings object for the time of a with block."""
+    before = {name: getattr(settings, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(settings, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(settings, name, value)
+
+
+@dataclass
+class IrSettings:
+    """DEBUG: how much to say (0 to 4). CHECK: verify between passes. DEV: the backend; empty: the best installed."""
+
+    debug: int = 0
+    check: int = 0
+    dev: str = ""
+
+
+settings = read_settings(IrSettings)

@@ -1,0 +1,336 @@
+"""UOp: the one node of which every program is made, immutable, interned and checked when it is made. Week 1."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from .dtype import Const, DType, constant, dtypes
+from .errors import VerifyError
+from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
+from .table import infer, text
+
+_Key = tuple[Ops, tuple[int, ...], Any]
+
+
+class _Ref(weakref.ref["UOp"]):
+    """A weak reference that knows its key, so that a dead node leaves the table without touching its sources."""
+
+    __slots__ = ("key",)
+    key: _Key
+
+
+_table: dict[_Key, _Ref] = {}
+
+
+def _forget(ref: weakref.ref[UOp]) -> None:
+    assert isinstance(ref, _Ref)
+    if _table.get(ref.key) is ref:
+        del _table[ref.key]
+
+
+class UOp:
+    """A node `(op, src, arg)`.
+
+    The same three give the same object, so equality is identity. `dtype`, `shape` and `addrspace` follow from
+    the three and are computed once. `memo` is for the packages above: what they derive from a node, by their own key.
+    Raises VerifyError where the sources or the arg do not fit the op.
+    """
+
+    __slots__ = ("__weakref__", "addrspace", "arg", "dtype", "memo", "op", "shape", "src")
+
+    op: Ops
+    src: tuple[UOp, ...]
+    arg: Any
+    dtype: DType
+    shape: tuple[int | UOp, ...]
+    addrspace: AddrSpace
+    memo: dict[str, Any]
+
+    def __new__(cls, op: Ops, src: Sequence[UOp] = (), arg: Any = None) -> UOp:
+        src = tuple(src)
+        key = (op, tuple(map(id, src)), arg)
+        found = _table.get(key)
+        if found is not None:
+            node = found()
+            if node is not None:
+                return node
+        dtype, shape, addrspace = infer(op, src, arg)
+        self = object.__new__(cls)
+        set_ = object.__setattr__
+        set_(self, "op", op)
+        set_(self, "src", src)
+        set_(self, "arg", arg)
+        set_(self, "dtype", dtype)
+        set_(self, "shape", shape)
+        set_(self, "addrspace", addrspace)
+        set_(self, "memo", {})
+        ref = _Ref(self, _forget)
+        ref.key = key
+        _table[key] = ref
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a UOp is immutable: cannot set {name} (make a new node with replace)")
+
+    def __repr__(self) -> str:
+        arg = "" if self.arg is None else f", {self.arg}"
+        return f"UOp({self.op!r}, {self.dtype}{text(self.shape)}, {len(self.src)} sources{arg})"
+
+    # walks
+
+    def toposort(self, gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
+        """All nodes that this one stands on, itself last, each after its sources. Iterative.
+
+        Where `gate(node)` is false, the node is listed and its sources are not entered.
+        """
+        return toposort((self,), gate)
+
+    def replace(self, *, src: Sequence[UOp] | None = None, arg: Any = ...) -> UOp:
+        """This node with other sources or another arg."""
+        return UOp(self.op, self.src if src is None else src, self.arg if arg is ... else arg)
+
+    def substitute(self, mapping: dict[UOp, UOp]) -> UOp:
+        """This graph with each key of `mapping` replaced by its value, all at once; values are not entered."""
+        new: dict[UOp, UOp] = {}
+        for node in self.toposort(gate=lambda n: n not in mapping):
+            if node in mapping:
+                new[node] = mapping[node]
+            else:
+                src = tuple(new[s] for s in node.src)
+                new[node] = node if src == node.src else node.replace(src=src)
+        return new[self]
+
+    @property
+    def key(self) -> str:
+        """A digest of the content (op, arg, sources), the same in every process. Iterative, computed once."""
+        if "key" not in self.memo:
+            for node in self.toposort(gate=lambda n: "key" not in n.memo):
+                if "key" not in node.memo:
+                    text = f"{node.op.name}|{node.arg!r}|{'|'.join(s.memo['key'] for s in node.src)}"
+                    node.memo["key"] = hashlib.sha256(text.encode()).hexdigest()
+        return str(self.memo["key"])
+
+    # values of constants and shapes
+
+    @property
+    def value(self) -> Any:
+        """The Python value of a CONST. Raises VerifyError on any other op."""
+        if self.op is not Ops.CONST:
+            raise VerifyError(f"{self.op} has no constant value")
+        return self.arg.value
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    # building
+
+    @staticmethod
+    def const(dtype: DType, value: float | int | bool) -> UOp:
+        """A constant of shape (); see `constant` for how the value is brought into the type."""
+        return UOp(Ops.CONST, (), constant(dtype, value))
+
+    def const_like(self, value: float | int | bool) -> UOp:
+        """A constant of this node's dtype and shape ()."""
+        return UOp.const(self.dtype, value)
+
+    @staticmethod
+    def buffer(size: int, dtype: DType, device: str = "CPU") -> UOp:
+        """A new BUFFER, with a slot of its own."""
+        return UOp(Ops.BUFFER, (), Buffer(size, dtype, next(_slots), device))
+
+    @staticmethod
+    def variable(name: str, minimum: int, maximum: int) -> UOp:
+        """A scalar PARAM of dtype index with inclusive bounds: a symbolic size."""
+        return UOp(Ops.PARAM, (), Param(dtypes.index, name=name, min=minimum, max=maximum))
+
+    @staticmethod
+    def param(slot: int, size: int, dtype: DType) -> UOp:
+        """The memory argument number `slot` of a kernel."""
+        return UOp(Ops.PARAM, (), Param(dtype, slot=slot, size=size))
+
+    @staticmethod
+    def alloc(slot: int, size: int, dtype: DType, addrspace: AddrSpace) -> UOp:
+        """Scratch memory of a program, told apart from its others by `slot`."""
+        return UOp(Ops.ALLOC, (), Alloc(size, dtype, slot, addrspace))
+
+    @staticmethod
+    def range(end: int | UOp, number: int, axis: AxisType = AxisType.LOOP) -> UOp:
+        """A loop index from 0 to `end`, `end` excluded."""
+        return UOp(Ops.RANGE, (index(end),), (number, axis))
+
+    @staticmethod
+    def sink(*src: UOp) -> UOp:
+        """The end of a program: its effects or outputs, in order."""
+        return UOp(Ops.SINK, src)
+
+    def cast(self, dtype: DType) -> UOp:
+        return self if self.dtype is dtype else UOp(Ops.CAST, (self,), dtype)
+
+    def bitcast(self, dtype: DType) -> UOp:
+        return self if self.dtype is dtype else UOp(Ops.BITCAST, (self,), dtype)
+
+    def alu(self, op: Ops, *others: UOp | float | int | bool) -> UOp:
+        """`op` of this node and others; Python numbers take this node's dtype."""
+        return UOp(op, (self, *(o if isinstance(o, UOp) else self.const_like(o) for o in others)))
+
+    def where(self, yes: UOp, no: UOp | float | int | bool) -> UOp:
+        """`yes` where this is true, else `no`."""
+        return UOp(Ops.WHERE, (self, yes, no if isinstance(no, UOp) else yes.const_like(no)))
+
+    def reshape(self, shape: Sequence[int | UOp]) -> UOp:
+        return self if tuple(shape) == self.shape else _with_shape(Ops.RESHAPE, self, shape)
+
+    def expand(self, shape: Sequence[int | UOp]) -> UOp:
+        return self if tuple(shape) == self.shape else _with_shape(Ops.EXPAND, self, shape)
+
+    def permute(self, axes: Sequence[int]) -> UOp:
+        axes = tuple(axes)
+        return self if axes == tuple(range(self.ndim)) else UOp(Ops.PERMUTE, (self,), axes)
+
+    def flip(self, axes: Sequence[bool]) -> UOp:
+        """Reverse each axis that is marked true."""
+        return UOp(Ops.FLIP, (self,), tuple(axes)) if any(axes) else self
+
+    def pad(self, widths: Sequence[tuple[int | UOp, int | UOp]]) -> UOp:
+        """Grow each axis by (before, after), filled with zero."""
+        return _with_pairs(Ops.PAD, self, widths, neutral=tuple((0, 0) for _ in self.shape))
+
+    def shrink(self, bounds: Sequence[tuple[int | UOp, int | UOp]]) -> UOp:
+        """Keep of each axis the part (begin, end), end excluded."""
+        return _with_pairs(Ops.SHRINK, self, bounds, neutral=tuple((0, s) for s in self.shape))
+
+    def reduce(self, op: Ops, axes: int = 0, ranges: Sequence[UOp] = ()) -> UOp:
+        """Fold the last `axes` axes (tensor level), or close `ranges`, outermost first (loop level)."""
+        return UOp(Ops.REDUCE, (self, *ranges), (op, axes))
+
+    def index(self, *at: UOp) -> UOp:
+        """An element of memory or a lane of a vector; a second operand is the validity."""
+        return UOp(Ops.INDEX, (self, *at))
+
+    def load(self) -> UOp:
+        return UOp(Ops.LOAD, (self,))
+
+    def store(self, value: UOp) -> UOp:
+        return UOp(Ops.STORE, (self, value))
+
+    def end(self, *ranges: UOp) -> UOp:
+        return UOp(Ops.END, (self, *ranges)) if ranges else self
+
+    def after(self, *effects: UOp) -> UOp:
+        return UOp(Ops.AFTER, (self, *effects)) if effects else self
+
+    def __add__(self, other: UOp | float | int) -> UOp:
+        return self.alu(Ops.ADD, other)
+
+    def __radd__(self, other: float | int) -> UOp:
+        return self.const_like(other).alu(Ops.ADD, self)
+
+    def __sub__(self, other: UOp | float | int) -> UOp:
+        return self.alu(Ops.SUB, other)
+
+    def __rsub__(self, other: float | int) -> UOp:
+        return self.const_like(other).alu(Ops.SUB, self)
+
+    def __mul__(self, other: UOp | float | int) -> UOp:
+        return self.alu(Ops.MUL, other)
+
+    def __rmul__(self, other: float | int) -> UOp:
+        return self.const_like(other).alu(Ops.MUL, self)
+
+    def __floordiv__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.DIV, other)
+
+    def __truediv__(self, other: UOp | float) -> UOp:
+        return self.alu(Ops.DIV, other)
+
+    def __mod__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.MOD, other)
+
+    def __and__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.AND, other)
+
+    def __or__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.OR, other)
+
+    def __xor__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.XOR, other)
+
+    def __lshift__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.SHL, other)
+
+    def __rshift__(self, other: UOp | int) -> UOp:
+        return self.alu(Ops.SHR, other)
+
+    def __neg__(self) -> UOp:
+        return self.alu(Ops.NEG)
+
+    def __lt__(self, other: UOp | float | int) -> UOp:
+        return self.alu(Ops.CMPLT, other)
+
+    def __gt__(self, other: UOp | float | int) -> UOp:
+        return (other if isinstance(other, UOp) else self.const_like(other)).alu(Ops.CMPLT, self)
+
+    def eq(self, other: UOp | float | int) -> UOp:
+        """CMPEQ. (`==` is identity.)"""
+        return self.alu(Ops.CMPEQ, other)
+
+    def ne(self, other: UOp | float | int) -> UOp:
+        """CMPNE. (`!=` is identity.)"""
+        return self.alu(Ops.CMPNE, other)
+
+    def maximum(self, other: UOp | float | int) -> UOp:
+        return self.alu(Ops.MAX, other)
+
+
+_slots: Iterator[int] = count()
+
+
+def index(value: int | UOp) -> UOp:
+    """A dimension or bound as a node of dtype index."""
+    return value if isinstance(value, UOp) else UOp.const(dtypes.index, value)
+
+
+def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
+    """All nodes below `roots`, each after its sources, roots in order. Iterative; see `UOp.toposort` for `gate`."""
+    order: dict[UOp, None] = {}
+    stack: list[tuple[UOp, bool]] = [(r, False) for r in reversed(tuple(roots))]
+    while stack:
+        node, entered = stack.pop()
+        if node in order:
+            continue
+        if entered or not node.src or (gate is not None and not gate(node)):
+            order[node] = None
+        else:
+            stack.append((node, True))
+            stack.extend((s, False) for s in reversed(node.src) if s not in order)
+    return order
+
+
+def _split(dims: Iterable[int | UOp]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:
+    """Dimensions as an arg (None where symbolic) and the sources that stand for the Nones."""
+    fixed = [d.value if isinstance(d, UOp) and d.op is Ops.CONST else d for d in dims]
+    return tuple(d if isinstance(d, int) else None for d in fixed), tuple(
+        d for d in fixed if isinstance(d, UOp)
+    )
+
+
+def _with_shape(op: Ops, x: UOp, shape: Sequence[int | UOp]) -> UOp:
+    arg, symbolic = _split(shape)
+    return UOp(op, (x, *symbolic), arg)
+
+
+def _with_pairs(
+    op: Ops,
+    x: UOp,
+    pairs: Sequence[tuple[int | UOp, int | UOp]],
+    neutral: tuple[tuple[int, int | UOp], ...],
+) -> UOp:
+    if tuple(tuple(p) for p in pairs) == neutral:
+        return x
+    arg, symbolic = _split(d for pair in pairs for d in pair)
+    return UOp(op, (x, *symbolic), tuple(zip(arg[::2], arg[1::2], strict=True)))
