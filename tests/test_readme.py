@@ -23,5 +23,5 @@ def test_the_taste_prints_what_it_says() -> None:
 
 
 def test_ci_runs_the_test_line() -> None:
-    (line,) = [block.strip() for block in blocks("sh") if "nox" in block]
+    (line,) = [block.strip() for block in blocks("sh") if block.rstrip().endswith("/nox")]
     assert line in (ROOT / ".ci" / "run").read_text()
