@@ -1,0 +1,17 @@
+"""Settings of this package. Week 5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uop_ir import read_settings
+
+
+@dataclass
+class TensorSettings:
+    """PLAN_CACHE: how many plans are kept for programs of a shape seen before."""
+
+    plan_cache: int = 1024
+
+
+settings = read_settings(TensorSettings)
