@@ -15,6 +15,8 @@ from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unfl
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .settings import override, read_settings, settings
 from .table import OPS, REDUCE_IDENTITY, call_params
+from .uir_parse import Parsed, parse_uir, read_uir
+from .uir_print import format_uir
 from .uop import UOp, index, toposort
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "Ops",
     "Param",
     "ParseError",
+    "Parsed",
     "Plan",
     "Program",
     "Span",
@@ -47,12 +50,15 @@ __all__ = [
     "call_params",
     "dtypes",
     "flatten",
+    "format_uir",
     "from_numpy",
     "get_backend",
     "index",
     "index_map",
     "override",
+    "parse_uir",
     "read_settings",
+    "read_uir",
     "reshape_index",
     "settings",
     "sizes",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .errors import BackendError
 from .ops import Ops
-from .settings import settings
+from .settings import settings, wrong
 from .uop import UOp
 
 #: Backends in order of preference where DEV names none.
@@ -112,8 +112,10 @@ def backend_names() -> tuple[str, ...]:
 def get_backend(name: str | None = None) -> Backend:
     """The backend of this name; without one, that of the setting DEV, else the first of PREFERENCE installed.
 
-    Raises BackendError for a name that is not installed.
+    Raises BackendError for a name that is not installed, and UopError for settings that cannot be read.
     """
+    if wrong is not None:
+        raise wrong
     wanted = name or settings.dev or backend_names()[0]
     if wanted not in _loaded:
         found = [e for e in entry_points(group="uop.backends") if e.name == wanted]

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Columns of a line that an error shows: of a longer one, the part around the fault.
+SHOWN = 160
+
 
 @dataclass(frozen=True)
 class Span:
@@ -18,9 +21,19 @@ class Span:
     column: int
     text: str
 
+    def show(self) -> str:
+        """The line, with a caret below the column."""
+        start = max(0, self.column - 1 - SHOWN // 2) if len(self.text) > SHOWN else 0
+        line = self.text[start : start + SHOWN].replace("\t", " ")
+        line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+        return f"  {line}\n  {' ' * (self.column - 1 - start)}^"
+
 
 class UopError(Exception):
-    """A mistake of the user, told in one line, with the remedy where one is known."""
+    """A mistake of the user, told in one line, with the remedy where one is known.
+
+    `span` is the place in a text, `part` the part of a node that is wrong, as `.uir` names it (`shape`, `pop`).
+    """
 
     exit_code = 1
 
@@ -31,6 +44,7 @@ class UopError(Exception):
         exit_code: int | None = None,
         span: Span | None = None,
         remedy: str | None = None,
+        part: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -38,13 +52,13 @@ class UopError(Exception):
             self.exit_code = exit_code
         self.span = span
         self.remedy = remedy
+        self.part = part
 
     def __str__(self) -> str:
-        remedy = f" ({self.remedy})" if self.remedy else ""
         if self.span is None:
-            return f"{self.message}{remedy}"
-        at = self.span
-        return f"{at.file}:{at.line}:{at.column}: error: {self.message}\n{at.text}\n{' ' * (at.column - 1)}^{remedy}"
+            return f"{self.message} ({self.remedy})" if self.remedy else self.message
+        at, remedy = self.span, f" {self.remedy}" if self.remedy else ""
+        return f"{at.file}:{at.line}:{at.column}: error: {self.message}\n{at.show()}{remedy}"
 
 
 class ParseError(UopError):

@@ -12,6 +12,9 @@ from .errors import UopError
 
 T = TypeVar("T")
 
+#: The settings objects of all packages that have been imported, by their class.
+in_force: dict[type[Any], Any] = {}
+
 
 def read_settings(cls: type[T]) -> T:
     """An instance of a settings dataclass: each field takes the environment variable of its upper-case name.
@@ -30,7 +33,9 @@ def read_settings(cls: type[T]) -> T:
                 raise UopError(f"{field.name.upper()}={text!r} is not an integer") from None
         else:
             values[field.name] = text
-    return cls(**values)
+    made = cls(**values)
+    in_force[cls] = made
+    return made
 
 
 @contextmanager
@@ -55,4 +60,10 @@ class IrSettings:
     dev: str = ""
 
 
-settings = read_settings(IrSettings)
+#: What is wrong with these settings in the environment. An import could only say it in a traceback, so the
+#: defaults stand in until the command, or the first search for a backend, raises it.
+wrong: UopError | None = None
+try:
+    settings = read_settings(IrSettings)
+except UopError as error:
+    settings, wrong = IrSettings(), error

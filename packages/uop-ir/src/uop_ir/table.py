@@ -33,8 +33,8 @@ REDUCE_IDENTITY: dict[Ops, Callable[[DType], float | int]] = {
 }
 
 
-def fail(op: Ops, what: str, remedy: str | None = None) -> VerifyError:
-    return VerifyError(f"{op!r}: {what}", remedy=remedy)
+def fail(op: Ops, what: str, remedy: str | None = None, part: str | None = None) -> VerifyError:
+    return VerifyError(f"{op!r}: {what}", remedy=remedy, part=part)
 
 
 # shapes
@@ -92,15 +92,18 @@ def _sizes(op: Ops, src: tuple[UOp, ...], arg: Any) -> Shape:
     for size in arg:
         if size is not None:
             if type(size) is not int or size < 0:
-                raise fail(op, f"size {size!r} must be an int that is at least 0")
+                raise fail(op, f"size {size!r} must be an int that is at least 0", part="sizes")
             out.append(size)
             continue
         dim = next(symbolic, None)
         if dim is None or dim.dtype is not dtypes.index or dim.shape != ():
-            raise fail(op, "each symbolic size needs a source of dtype index and shape ()")
-        out.append(dim)
+            raise fail(op, "each symbolic size needs a source of dtype index and shape ()", part="sizes")
+        if dim.op is Ops.CONST and dim.arg.bits < 0:
+            raise fail(op, f"size {dim.arg.bits} must be at least 0", part="sizes")
+        out.append(dim.arg.bits if dim.op is Ops.CONST else dim)
     if next(symbolic, None) is not None:
-        raise fail(op, f"{len(src) - 1} symbolic sizes given, {sum(s is None for s in arg)} asked for")
+        asked = sum(s is None for s in arg)
+        raise fail(op, f"{len(src) - 1} symbolic sizes given, {asked} asked for", part="sizes")
     return tuple(out)
 
 
@@ -110,7 +113,7 @@ def _pairs(op: Ops, src: tuple[UOp, ...], arg: Any) -> tuple[tuple[int | UOp, in
     if not isinstance(arg, tuple) or any(not isinstance(p, tuple) or len(p) != 2 for p in arg):
         raise fail(op, f"arg must be a tuple of pairs, not {arg!r}")
     if len(arg) != len(x.shape):
-        raise fail(op, f"{len(arg)} pairs for a value of shape {text(x.shape)}", "one pair an axis")
+        raise fail(op, f"{len(arg)} pairs for a value of shape {text(x.shape)}", "one pair an axis", "sizes")
     flat = _sizes(op, src, tuple(size for pair in arg for size in pair))
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 
@@ -133,12 +136,17 @@ def index_of(size: int | UOp, like: UOp) -> UOp:
 
 def _buffer(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, Buffer) or arg.size < 0 or arg.dtype.kind not in VALUE - {Kind.INDEX}:
-        raise fail(op, f"arg must be a Buffer of a dtype that has memory, not {arg!r}")
+        raise fail(op, f"arg must be a Buffer of a dtype that has memory, not {arg!r}", part="dtype")
     return arg.dtype, (arg.size,), AddrSpace.GLOBAL
 
 
 def _alloc(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if not isinstance(arg, Alloc) or arg.size < 0 or arg.addrspace is AddrSpace.ALU:
+    if (
+        not isinstance(arg, Alloc)
+        or arg.size < 0
+        or arg.addrspace is AddrSpace.ALU
+        or arg.dtype.kind not in VALUE
+    ):
         raise fail(op, f"arg must be an Alloc in REG, LOCAL or GLOBAL, not {arg!r}")
     return arg.dtype, (arg.size,), arg.addrspace
 
@@ -151,9 +159,11 @@ def _param(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
             raise fail(op, "memory needs a slot and a size that are at least 0, and a dtype other than index")
         return arg.dtype, (arg.size,), AddrSpace.GLOBAL
     if arg.name is None or not arg.name.isidentifier() or arg.slot is not None:
-        raise fail(op, f"a scalar is told apart by its name alone, an identifier, not {arg.name!r}")
+        what = f"a scalar is told apart by its name alone, an identifier, not {arg.name!r}"
+        raise fail(op, what, part="slot" if arg.slot is not None else "name")
     if arg.dtype is dtypes.index and (arg.min is None or arg.max is None or arg.min > arg.max):
-        raise fail(op, f"variable {arg.name} needs min <= max, has min={arg.min} max={arg.max}")
+        what = f"variable {arg.name} needs min <= max, has min={arg.min} max={arg.max}"
+        raise fail(op, what, part="min")
     return arg.dtype, (), AddrSpace.ALU
 
 
@@ -233,28 +243,29 @@ def call_params(body: UOp) -> tuple[UOp, ...]:
 def _reshape(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x, shape = src[0], _sizes(op, src, arg)
     if product(x.shape) != product(shape):
-        raise fail(op, f"{text(x.shape)} does not have as many elements as {text(shape)}")
+        raise fail(op, f"{text(x.shape)} does not have as many elements as {text(shape)}", part="sizes")
     return x.dtype, shape, x.addrspace
 
 
 def _expand(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x, shape = src[0], _sizes(op, src, arg)
     if len(x.shape) != len(shape) or any(a != b and a != 1 for a, b in zip(x.shape, shape, strict=True)):
-        raise fail(op, f"{text(x.shape)} does not grow to {text(shape)}", "an axis is kept or grows from 1")
+        what = f"{text(x.shape)} does not grow to {text(shape)}"
+        raise fail(op, what, "an axis is kept or grows from 1", "sizes")
     return x.dtype, shape, x.addrspace
 
 
 def _permute(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x = src[0]
     if not isinstance(arg, tuple) or sorted(arg) != list(range(len(x.shape))):
-        raise fail(op, f"{arg!r} is no order of the axes of {text(x.shape)}")
+        raise fail(op, f"{arg!r} is no order of the axes of {text(x.shape)}", part="axes")
     return x.dtype, tuple(x.shape[a] for a in arg), x.addrspace
 
 
 def _flip(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x = src[0]
     if not isinstance(arg, tuple) or len(arg) != len(x.shape) or any(type(a) is not bool for a in arg):
-        raise fail(op, f"{arg!r} for a value of shape {text(x.shape)}", "one bool an axis")
+        raise fail(op, f"{arg!r} for a value of shape {text(x.shape)}", "one bool an axis", "axes")
     return x.dtype, x.shape, x.addrspace
 
 
@@ -275,12 +286,14 @@ def _shrink(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     for size, (begin, end) in zip(x.shape, pairs, strict=True):
         known = [d for d in (begin, end, size) if isinstance(d, int)]
         if known != sorted(known):
-            raise fail(
-                op, f"part {text((begin, end))} of an axis of {text((size,))}", "0 <= begin <= end <= size"
-            )
+            what = f"part {text((begin, end))} of an axis of {text((size,))}"
+            raise fail(op, what, "0 <= begin <= end <= size", "sizes")
         if not isinstance(end, int) and end.op is Ops.PARAM and isinstance(size, int) and end.arg.max > size:
-            raise fail(op, f"end {end.arg.name} may be {end.arg.max}, past an axis of {size}")
-    return x.dtype, tuple(_extent(begin, end) for begin, end in pairs), x.addrspace
+            raise fail(op, f"end {end.arg.name} may be {end.arg.max}, past an axis of {size}", part="sizes")
+    shape = tuple(_extent(begin, end) for begin, end in pairs)
+    if any(isinstance(size, int) and size < 0 for size in shape):
+        raise fail(op, f"parts of {text(shape)} elements", "0 <= begin <= end <= size", "sizes")
+    return x.dtype, shape, x.addrspace
 
 
 def _stack(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
@@ -307,6 +320,7 @@ def _reduce(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         raise VerifyError(
             f"reduce pops {pop} axes of a value of shape {text(x.shape)}",
             remedy=f"pop must be 0 to {len(x.shape)}",
+            part="pop",
         )
     _check_ranges(op, src[1:])
     return x.dtype, x.shape[: len(x.shape) - pop], AddrSpace.ALU
@@ -392,16 +406,16 @@ def _where(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 
 def _cast(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, DType) or arg.kind not in VALUE or src[0].dtype.kind not in VALUE:
-        raise fail(op, f"from {src[0].dtype} to {arg!r}")
+        raise fail(op, f"from {src[0].dtype} to {arg!r}", part="dtype")
     return arg, src[0].shape, AddrSpace.ALU
 
 
 def _bitcast(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     kinds = VALUE - {Kind.BOOL, Kind.INDEX}
     if not isinstance(arg, DType) or arg.kind not in kinds or src[0].dtype.kind not in kinds:
-        raise fail(op, f"from {src[0].dtype} to {arg!r}")
+        raise fail(op, f"from {src[0].dtype} to {arg!r}", part="dtype")
     if arg.bits != src[0].dtype.bits:
-        raise fail(op, f"{src[0].dtype} has {src[0].dtype.bits} bits, {arg} has {arg.bits}")
+        raise fail(op, f"{src[0].dtype} has {src[0].dtype.bits} bits, {arg} has {arg.bits}", part="dtype")
     return arg, src[0].shape, AddrSpace.ALU
 
 

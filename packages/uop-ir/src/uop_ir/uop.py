@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .dtype import Const, DType, constant, dtypes
@@ -71,6 +70,8 @@ class UOp:
         ref = _Ref(self, _forget)
         ref.key = key
         _table[key] = ref
+        if op is Ops.BUFFER:
+            _slots.keep(arg.slot)
         return self
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -141,7 +142,7 @@ class UOp:
     @staticmethod
     def buffer(size: int, dtype: DType, device: str = "CPU") -> UOp:
         """A new BUFFER, with a slot of its own."""
-        return UOp(Ops.BUFFER, (), Buffer(size, dtype, next(_slots), device))
+        return UOp(Ops.BUFFER, (), Buffer(size, dtype, _slots.new(), device))
 
     @staticmethod
     def variable(name: str, minimum: int, maximum: int) -> UOp:
@@ -287,7 +288,22 @@ class UOp:
         return self.alu(Ops.MAX, other)
 
 
-_slots: Iterator[int] = count()
+class _Slots:
+    """The slots of BUFFERs. One that any node ever had, one read from a text too, is never handed out."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def new(self) -> int:
+        slot = self.next
+        self.next = slot + 1
+        return slot
+
+    def keep(self, slot: int) -> None:
+        self.next = max(self.next, slot + 1)
+
+
+_slots = _Slots()
 
 
 def index(value: int | UOp) -> UOp:
