@@ -13,6 +13,7 @@ from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
 from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
+from .scalar import fold
 from .settings import override, read_settings, settings
 from .table import OPS, REDUCE_IDENTITY, call_params
 from .uir_parse import Parsed, parse_uir, read_uir
@@ -50,6 +51,7 @@ __all__ = [
     "call_params",
     "dtypes",
     "flatten",
+    "fold",
     "format_uir",
     "from_numpy",
     "get_backend",
