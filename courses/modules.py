@@ -1,4 +1,4 @@
-"""Write the table of modules in README.md, from the first line of each module's docstring (job and week)."""
+"""Write the table of modules in README.md, from the job and the week that each module's docstring says."""
 
 import ast
 import re
@@ -7,32 +7,34 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 README = ROOT / "courses" / "README.md"
 TABLE = re.compile(r"(?<=<!-- modules -->\n).*(?=<!-- end -->)", re.DOTALL)
-WEEK = re.compile(r"\s*\(?weeks? (\d+)[^.)]*[.)]*$", re.IGNORECASE)
+WEEK = re.compile(r"\bweeks? (\d+)", re.IGNORECASE)
+LAST_SENTENCE = re.compile(r"\.?\s*\(?weeks? \d+[^.)]*[.)]*$|\.$", re.IGNORECASE)
 
 
-def first_lines() -> dict[str, str]:
-    """For each module of ours the first line of its docstring; `__init__` only gathers names, and is left out."""
-    lines = {}
-    for source in sorted(ROOT.glob("packages/*/src")):
-        for file in sorted(source.rglob("*.py")):
-            name = ".".join(file.relative_to(source).with_suffix("").parts)
-            docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
-            if file.name != "__init__.py":
-                lines[name] = docstring.partition("\n")[0]
-    return lines
+def docstrings() -> dict[str, str]:
+    """The docstring of each module of ours; `__init__` only gathers names, and is left out."""
+    return {
+        ".".join(file.relative_to(source).with_suffix("").parts): ast.get_docstring(
+            ast.parse(file.read_text())
+        )
+        or ""
+        for source in sorted(ROOT.glob("packages/*/src"))
+        for file in sorted(source.rglob("*.py"))
+        if file.name != "__init__.py"
+    }
 
 
 def without_week() -> list[str]:
     """The modules whose docstring does not say the week."""
-    return [name for name, line in first_lines().items() if not WEEK.search(line)]
+    return [name for name, text in docstrings().items() if not WEEK.search(text)]
 
 
 def table() -> str:
     """Week, module and job, in Markdown."""
     rows = []
-    for name, line in first_lines().items():
-        if week := WEEK.search(line):
-            rows.append((int(week[1]), name, line[: week.start()].removesuffix(".")))
+    for name, text in docstrings().items():
+        if week := WEEK.search(text):
+            rows.append((int(week[1]), name, LAST_SENTENCE.sub("", text.partition("\n")[0], count=1)))
     body = "".join(f"| {week} | `{name}` | {job} |\n" for week, name, job in sorted(rows))
     return f"\n| week | module | job |\n|---|---|---|\n{body}\n"
 
