@@ -11,6 +11,7 @@ from .backend import (
 )
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
+from .interp import evaluate, run_program
 from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .scalar import fold
@@ -50,6 +51,7 @@ __all__ = [
     "by_name",
     "call_params",
     "dtypes",
+    "evaluate",
     "flatten",
     "fold",
     "format_uir",
@@ -62,6 +64,7 @@ __all__ = [
     "read_settings",
     "read_uir",
     "reshape_index",
+    "run_program",
     "settings",
     "sizes",
     "toposort",

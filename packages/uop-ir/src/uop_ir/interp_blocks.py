@@ -1,0 +1,146 @@
+"""From a graph to an order of execution: which nodes run in which loop. Week 1.
+
+A node depends on the ranges that its sources depend on, less those that an END or a REDUCE closes. It runs in the
+innermost loop of those ranges, once an iteration; what a loop needs from outside runs before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from .errors import VerifyError
+from .ops import Ops
+from .uop import UOp
+
+
+@dataclass
+class Loop:
+    """The ranges that `closer` closes, outermost first, and what runs in each of them.
+
+    `levels[i]` runs once a value of `ranges[i]`, before the loop over `ranges[i + 1]`.
+    """
+
+    closer: UOp | None
+    ranges: tuple[UOp, ...]
+    levels: tuple[Block, ...]
+
+
+@dataclass
+class Block:
+    """Nodes and loops in order of execution."""
+
+    steps: list[UOp | Loop] = field(default_factory=list)
+
+
+Below = Callable[[UOp], Sequence[UOp]]
+
+
+def arrange(roots: Sequence[UOp]) -> Block:
+    """The order in which the nodes below `roots` run. SPECIALs become loops around everything.
+
+    Raises VerifyError where a range is used outside of what closes it.
+    """
+    order = _postorder(roots, _sources)
+    grid = tuple(sorted((n for n in order if n.op is Ops.SPECIAL), key=lambda n: str(n.arg)))
+    open_at = _open_ranges(order)
+    loops: dict[UOp, Loop] = {}
+    needs: dict[UOp, tuple[UOp, ...]] = {}
+
+    def below(node: UOp) -> Sequence[UOp]:
+        return needs[node] if node in needs else _sources(node)
+
+    for node in order:
+        if closed := closed_ranges(node):
+            loops[node], needs[node] = _loop(node, closed, open_at, loops, below)
+    for root in roots:
+        for left in open_at[root] - set(grid):
+            raise VerifyError(f"{left.op!r} {left.arg[0]} is used outside of its loop", remedy="END it")
+    if not grid:
+        return Block([loops.get(n, n) for n in _postorder(roots, below)])
+    body = _postorder(roots, below)
+    outside = [n for n in body if not open_at[n] & set(grid)]
+    levels = _levels([n for n in body if open_at[n] & set(grid)], grid, open_at, loops)
+    return Block([*(loops.get(n, n) for n in outside), Loop(None, grid, levels)])
+
+
+def closed_ranges(node: UOp) -> tuple[UOp, ...]:
+    """The ranges that a node closes, outermost first."""
+    return node.src[1:] if node.op in (Ops.END, Ops.REDUCE) else ()
+
+
+def _sources(node: UOp) -> tuple[UOp, ...]:
+    """The sources that run in the same program: a CALL's body is a program of its own."""
+    return node.src[1:] if node.op is Ops.CALL else node.src
+
+
+def _open_ranges(order: Iterable[UOp]) -> dict[UOp, frozenset[UOp]]:
+    out: dict[UOp, frozenset[UOp]] = {}
+    for node in order:
+        found: frozenset[UOp] = frozenset()
+        for source in _sources(node):
+            if not out[source] <= found:
+                found |= out[source]
+        if node.op in (Ops.RANGE, Ops.SPECIAL):
+            found |= {node}
+        out[node] = found.difference(closed_ranges(node)) if found else found
+    return out
+
+
+def _loop(
+    node: UOp,
+    ranges: tuple[UOp, ...],
+    open_at: dict[UOp, frozenset[UOp]],
+    loops: dict[UOp, Loop],
+    below: Below,
+) -> tuple[Loop, tuple[UOp, ...]]:
+    """The loop of an END or a REDUCE, and the nodes outside that it needs."""
+    closed = set(ranges)
+    for place, r in enumerate(ranges):
+        if late := open_at[r] & set(ranges[place + 1 :]):
+            raise VerifyError(
+                f"{node.op!r}: the end of range {r.arg[0]} depends on {len(late)} ranges inside it"
+            )
+    needs: dict[UOp, None] = {}
+    body: list[UOp] = []
+    for n in _postorder((node.src[0], *ranges), lambda n: below(n) if open_at[n] & closed else ()):
+        if open_at[n] & closed:
+            body.append(n)
+        else:
+            needs[n] = None
+    effect = node.src[0]
+    if node.op is Ops.END and not open_at[effect] & closed:
+        # the effect does not depend on the ranges: it runs once an iteration all the same
+        del needs[effect]
+        needs.update(dict.fromkeys(below(effect)))
+        levels = _levels(body, ranges, open_at, loops)
+        levels[-1].steps.append(loops.get(effect, effect))
+        return Loop(node, ranges, levels), tuple(needs)
+    return Loop(node, ranges, _levels(body, ranges, open_at, loops)), tuple(needs)
+
+
+def _levels(
+    body: Iterable[UOp], ranges: tuple[UOp, ...], open_at: dict[UOp, frozenset[UOp]], loops: dict[UOp, Loop]
+) -> tuple[Block, ...]:
+    levels = tuple(Block() for _ in ranges)
+    for node in body:
+        if node not in ranges:
+            deepest = max(i for i, r in enumerate(ranges) if r in open_at[node])
+            levels[deepest].steps.append(loops.get(node, node))
+    return levels
+
+
+def _postorder(roots: Iterable[UOp], below: Below) -> list[UOp]:
+    """The nodes reached through `below`, each after what stands below it. Iterative."""
+    order: dict[UOp, None] = {}
+    stack: list[tuple[UOp, bool]] = [(r, False) for r in reversed(tuple(roots))]
+    while stack:
+        node, entered = stack.pop()
+        if node in order:
+            continue
+        if entered:
+            order[node] = None
+            continue
+        stack.append((node, True))
+        stack.extend((s, False) for s in reversed(below(node)) if s not in order)
+    return list(order)

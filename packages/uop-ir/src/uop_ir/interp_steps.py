@@ -1,0 +1,304 @@
+"""What running one node does, a row an op: the interpreter's table. Week 1.
+
+A step gets the node, the values of its sources and the machine that runs it, and returns the node's value: an array
+or NumPy scalar of the node's dtype, an int for an index of shape (), a Place for memory, None for an effect.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .dtype import DType, constant, dtypes
+from .errors import BoundsError, UopError, VerifyError
+from .interp_memory import Place, base, read, scratch, write
+from .ops import AddrSpace, Ops, Param
+from .scalar import EVALUATE, INDEX_ARITHMETIC, evaluate_op, index_op, to_array
+from .table import REDUCE_IDENTITY, call_params
+from .uop import UOp
+
+Array: TypeAlias = "npt.NDArray[Any]"
+
+
+class Machine(Protocol):
+    """What a step may use of the machine: the values so far, and the memory and scalars that it was given."""
+
+    values: dict[UOp, Any]
+    memory: Mapping[UOp, Array]
+    scalars: Mapping[UOp, Any]
+
+    def call(self, body: UOp, memory: Mapping[UOp, Array], scalars: Mapping[UOp, Any]) -> None:
+        """Run the body of a kernel."""
+
+
+Step: TypeAlias = "Callable[[UOp, list[Any], Machine], Any]"
+
+
+@dataclass
+class Stores:
+    """A tensor-level STORE that waits for the effect that it belongs to, so that all values come before all stores."""
+
+    memory: Array
+    positions: Array
+    value: Array
+    done: bool = False
+
+    def perform(self) -> None:
+        if not self.done:
+            self.memory[self.positions] = np.broadcast_to(self.value, self.positions.shape)
+            self.done = True
+
+
+def array(node: UOp, value: Any) -> Array:
+    """The value of a node as an array: memory is read."""
+    return read(value) if isinstance(value, Place) else np.asarray(value, node.dtype.numpy)
+
+
+def arrays(node: UOp, values: Sequence[Any]) -> list[Array]:
+    return [array(s, v) for s, v in zip(node.src, values, strict=True)]
+
+
+# memory and scalars
+
+
+def scalar(param: UOp, value: Any) -> Any:
+    """A number given for a scalar PARAM, in its type. Raises BoundsError where it is outside of the PARAM's bounds."""
+    arg: Param = param.arg
+    if arg.dtype is dtypes.index:
+        number = operator.index(value)
+        least, most = arg.min, arg.max
+        if (least is not None and number < least) or (most is not None and number > most):
+            raise BoundsError(f"{arg.name} = {number} is not in {least} to {most}")
+        return number
+    if isinstance(value, np.ndarray | np.generic) and value.dtype == arg.dtype.numpy:
+        return np.asarray(value).reshape(())
+    return to_array(constant(arg.dtype, value))
+
+
+def _param(node: UOp, values: list[Any], machine: Machine) -> Any:
+    given = machine.memory if node.shape else machine.scalars
+    if node not in given:
+        what = f"scalar {node.arg.name}" if not node.shape else f"{node.op.value} slot={node.arg.slot}"
+        raise VerifyError(f"no value is given for {what}")
+    return machine.memory[node] if node.shape else scalar(node, machine.scalars[node])
+
+
+def _alloc(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return machine.memory[node] if node in machine.memory else scratch(node.arg.size, node.dtype)
+
+
+def _index(node: UOp, values: list[Any], machine: Machine) -> Any:
+    valid = values[2] if len(values) == 3 else True
+    if np.ndim(valid) == 0:
+        valid = bool(valid)
+    place = Place(node, values[0], values[1], valid)
+    return read(place) if node.addrspace is AddrSpace.ALU else place
+
+
+def _load(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return read(values[0]) if isinstance(values[0], Place) else values[0].copy()
+
+
+def _store(node: UOp, values: list[Any], machine: Machine) -> Any:
+    target, value = node.src
+    if isinstance(values[0], Place):
+        if base(target.src[0]).op in MOVEMENT:
+            raise VerifyError(f"{node.op!r}: INDEX of a view is no place to store", remedy="INDEX its memory")
+        write(values[0], array(value, values[1]))
+        return None
+    memory, positions = _positions(target, machine)
+    return Stores(memory, positions, array(value, values[1]).copy())
+
+
+def _positions(view: UOp, machine: Machine) -> tuple[Array, Array]:
+    """The memory under a chain of movement ops, and for each element of the view its position there."""
+    chain: list[UOp] = []
+    while view.op in MOVEMENT or view.op is Ops.AFTER:
+        chain.append(view)
+        view = view.src[0]
+    memory = machine.values[view]
+    at = np.arange(len(memory))
+    for node in reversed(chain):
+        if node.op in MOVEMENT:
+            at = MOVEMENT[node.op](node, at, [machine.values[s] for s in node.src[1:]])
+    return memory, at
+
+
+def _effects(node: UOp, values: list[Any], machine: Machine) -> Any:
+    for value in values:
+        if isinstance(value, Stores):
+            value.perform()
+
+
+def _after(node: UOp, values: list[Any], machine: Machine) -> Any:
+    _effects(node, values[1:], machine)
+    return values[0]
+
+
+def _call(node: UOp, values: list[Any], machine: Machine) -> Any:
+    given = dict(zip(call_params(node.src[0]), values[1:], strict=True))
+    memory = {p: v for p, v in given.items() if p.shape}
+    machine.call(node.src[0], memory, {p: v for p, v in given.items() if not p.shape})
+
+
+# movement
+
+
+def _fill(entries: Sequence[int | None], symbolic: Iterator[int]) -> list[int]:
+    return [next(symbolic) if e is None else e for e in entries]
+
+
+def _pairs(node: UOp, sizes: list[int]) -> list[tuple[int, int]]:
+    flat = _fill([e for pair in node.arg for e in pair], iter(sizes))
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _reshape(node: UOp, x: Array, sizes: list[int]) -> Array:
+    shape = _fill(node.arg, iter(sizes))
+    if int(np.prod(shape, dtype=object)) != x.size:
+        raise VerifyError(f"{node.op!r}: shape {x.shape} does not have as many elements as {tuple(shape)}")
+    return x.reshape(shape)
+
+
+def _expand(node: UOp, x: Array, sizes: list[int]) -> Array:
+    return np.broadcast_to(x, _fill(node.arg, iter(sizes)))
+
+
+def _permute(node: UOp, x: Array, sizes: list[int]) -> Array:
+    return x.transpose(node.arg)
+
+
+def _flip(node: UOp, x: Array, sizes: list[int]) -> Array:
+    return x[tuple(slice(None, None, -1 if reverse else 1) for reverse in node.arg)]
+
+
+def _pad(node: UOp, x: Array, sizes: list[int]) -> Array:
+    pairs = _pairs(node, sizes)
+    if any(width < 0 for pair in pairs for width in pair):
+        raise BoundsError(f"{node.op!r}: negative width in {pairs}")
+    out = np.zeros([b + s + a for s, (b, a) in zip(x.shape, pairs, strict=True)], x.dtype)
+    out[tuple(slice(b, b + s) for s, (b, _) in zip(x.shape, pairs, strict=True))] = x
+    return out
+
+
+def _shrink(node: UOp, x: Array, sizes: list[int]) -> Array:
+    pairs = _pairs(node, sizes)
+    for size, (begin, end) in zip(x.shape, pairs, strict=True):
+        if not 0 <= begin <= end <= size:
+            raise BoundsError(f"{node.op!r}: part ({begin}, {end}) of an axis of {size}")
+    return x[tuple(slice(*pair) for pair in pairs)]
+
+
+MOVEMENT: dict[Ops, Callable[[UOp, Array, list[int]], Array]] = {
+    Ops.RESHAPE: _reshape,
+    Ops.EXPAND: _expand,
+    Ops.PERMUTE: _permute,
+    Ops.FLIP: _flip,
+    Ops.PAD: _pad,
+    Ops.SHRINK: _shrink,
+}
+
+
+def _move(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return MOVEMENT[node.op](node, array(node.src[0], values[0]), values[1:])
+
+
+def _stack(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return np.stack(arrays(node, values))
+
+
+# values
+
+#: Comparisons of index on Python's integers.
+_COMPARE: dict[Ops, Callable[[int, int], bool]] = {
+    Ops.CMPLT: operator.lt,
+    Ops.CMPNE: operator.ne,
+    Ops.CMPEQ: operator.eq,
+}
+
+
+def _elementwise(node: UOp, values: list[Any], machine: Machine) -> Any:
+    if all(type(v) is int for v in values):
+        if node.op in INDEX_ARITHMETIC:
+            return index_op(node.op, *values)
+        if node.op in _COMPARE:
+            return np.bool_(_COMPARE[node.op](*values))
+    result = evaluate_op(node.op, node.dtype, arrays(node, values))
+    return int(result) if node.dtype is dtypes.index and result.ndim == 0 else result
+
+
+def accumulator(op: Ops, dtype: DType) -> Array:
+    """What a REDUCE starts from: the identity, in f32 for a 16-bit float."""
+    wide = dtypes.f32 if dtype.bits == 16 and dtype.is_float else dtype
+    return to_array(constant(wide, REDUCE_IDENTITY[op](wide)))
+
+
+def fold_axes(node: UOp, total: Array, x: Array) -> Array:
+    """`total` with the last axes of `x` folded in, left to right, row-major. See `accumulator`, `reduced`."""
+    op, axes = node.arg
+    dtype = dtypes.f32 if node.dtype.bits == 16 and node.dtype.is_float else node.dtype
+    kept = x.ndim - axes
+    extent = int(np.prod(x.shape[kept:]))
+    rows = x.astype(dtype.numpy).reshape(*x.shape[:kept], extent)
+    rows = np.ascontiguousarray(np.moveaxis(rows, -1, 0))
+    for row in rows:
+        total = evaluate_op(op, dtype, [total, row])
+    return np.broadcast_to(total, x.shape[:kept])
+
+
+def reduced(node: UOp, total: Array) -> Any:
+    """The value of a REDUCE from its accumulator."""
+    out = evaluate_op(Ops.CAST, node.dtype, [total]) if total.dtype != node.dtype.numpy else total
+    return int(out) if node.dtype is dtypes.index and np.ndim(out) == 0 else out
+
+
+def _reduce(node: UOp, values: list[Any], machine: Machine) -> Any:
+    x = array(node.src[0], values[0])
+    return reduced(node, fold_axes(node, accumulator(node.arg[0], node.dtype), x))
+
+
+def _const(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return node.arg.bits if node.dtype is dtypes.index else to_array(node.arg)
+
+
+def _same(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return values[0]
+
+
+def _barrier(node: UOp, values: list[Any], machine: Machine) -> Any:
+    if any(n.op is Ops.SPECIAL for n in node.toposort()):
+        raise UopError("the interpreter runs threads one after another: no BARRIER among SPECIALs")
+    return _effects(node, values, machine)
+
+
+def _refuse(node: UOp, values: list[Any], machine: Machine) -> Any:
+    raise VerifyError(f"{node.op!r} has a meaning only in a linear program", remedy="give its nodes in order")
+
+
+STEPS: dict[Ops, Step] = {
+    **dict.fromkeys(EVALUATE, _elementwise),
+    **dict.fromkeys(MOVEMENT, _move),
+    Ops.CONST: _const,
+    Ops.BUFFER: _param,
+    Ops.PARAM: _param,
+    Ops.ALLOC: _alloc,
+    Ops.INDEX: _index,
+    Ops.LOAD: _load,
+    Ops.STORE: _store,
+    Ops.STACK: _stack,
+    Ops.REDUCE: _reduce,
+    Ops.STAGE: _same,
+    Ops.COPY: _same,
+    Ops.AFTER: _after,
+    Ops.CALL: _call,
+    Ops.SINK: _effects,
+    Ops.END: _effects,
+    Ops.BARRIER: _barrier,
+    Ops.IF: _refuse,
+    Ops.ENDIF: _refuse,
+}
