@@ -1,0 +1,103 @@
+"""What it costs to compute an element, and where storing it is likely to pay. Week 5.
+
+One cost decides between storing a value once and computing it again in each kernel, at each place, that uses it:
+
+    recompute = sum over the distinct uses of (evaluations * cost)
+    realize   = elements * (cost + STORE) + sum over the distinct uses of (evaluations * LOAD)
+
+The unit is one addition on one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from uop_ir import INDEX_MAPS, Ops, UOp
+
+from .memory import extent, numel
+
+#: A load is mostly served by a cache: its neighbours were just read, and so was the row it stands in. A store
+#: ends in memory, is read back from there by another kernel, and needs the launch of that kernel: about as much as
+#: 32 additions, on a CPU as on a GPU. It is also what keeps a softmax (exp2, scale, mask: about 16) in one kernel.
+LOAD, STORE = 1.0, 32.0
+#: Additions that an op is worth; an op that is not named here is worth one.
+WEIGHTS: dict[Ops, float] = {
+    Ops.EXP2: 8.0,
+    Ops.LOG2: 8.0,
+    Ops.SIN: 8.0,
+    Ops.DIV: 4.0,
+    Ops.SQRT: 4.0,
+    Ops.RECIP: 4.0,
+    Ops.MOD: 4.0,
+}
+#: Costs multiply through REDUCEs in REDUCEs; past this they say no more than that it is too much.
+MUCH = 1e30
+
+
+def is_memory(node: UOp) -> bool:
+    """True for the memory arguments of a plan."""
+    return node.op is Ops.PARAM and node.arg.size is not None
+
+
+def is_leaf(node: UOp) -> bool:
+    """True for what is there without computing: memory, scalars, constants."""
+    return node.op in (Ops.PARAM, Ops.CONST)
+
+
+def operands(node: UOp) -> tuple[UOp, ...]:
+    """The sources whose elements a node uses: of a movement op the first, the others being sizes."""
+    return node.src[:1] if node.op in INDEX_MAPS else node.src
+
+
+def cheap_views(order: Iterable[UOp]) -> set[UOp]:
+    """Leaves, movement of leaves, and CASTs of these: never worth storing."""
+    cheap: set[UOp] = set()
+    for node in order:
+        if is_leaf(node) or ((node.op in INDEX_MAPS or node.op is Ops.CAST) and node.src[0] in cheap):
+            cheap.add(node)
+    return cheap
+
+
+def costs(order: Iterable[UOp], outputs: set[UOp], cheap: set[UOp]) -> dict[UOp, float]:
+    """The cost of an element of each node of `order`, sources first.
+
+    A source that is likely to be stored counts as a LOAD: an output, or a node with several users that is dear
+    enough. What an EXPAND repeats counts once for all repetitions, as if it were computed outside of the loop that
+    repeats it; a load of memory counts each time.
+    """
+    order = list(order)
+    users: dict[UOp, int] = {}
+    for node in order:
+        for source in set(operands(node)):
+            users[source] = users.get(source, 0) + 1
+    cost: dict[UOp, float] = {}
+    price: dict[UOp, float] = {}
+    for node in order:
+        own = _own(node, price, cheap)
+        uses = users.get(node, 0)
+        fixed = node in cheap or node.op in INDEX_MAPS
+        stored = not fixed and own * uses > own + STORE + uses * LOAD
+        cost[node] = own
+        price[node] = LOAD if stored or (node in outputs and own > LOAD) else own
+    return cost
+
+
+def _own(node: UOp, price: dict[UOp, float], cheap: set[UOp]) -> float:
+    if is_leaf(node):
+        return LOAD if is_memory(node) else 0.0
+    if node.op is Ops.REDUCE:
+        source = node.src[0]
+        count = prod(map(extent, source.shape[len(node.shape) :]))
+        return min(count * (price[source] + 1.0), MUCH)
+    if node.op in INDEX_MAPS:
+        return price[node.src[0]] * _share(node.src[0], node, cheap)
+    weight = WEIGHTS.get(node.op, 1.0)
+    return min(weight + sum(price[s] * _share(s, node, cheap) for s in operands(node)), MUCH)
+
+
+def _share(source: UOp, node: UOp, cheap: set[UOp]) -> float:
+    """How many elements of the source are computed for one of the node, at most one."""
+    if source.shape == node.shape or source in cheap:
+        return 1.0
+    return min(numel(source.shape) / max(numel(node.shape), 1), 1.0)

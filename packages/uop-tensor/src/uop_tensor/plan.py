@@ -1,0 +1,217 @@
+"""Kernels become a Plan: what is stored in place, in which order, and where scratch memory lies. Week 5."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from uop_ir import AddrSpace, Limits, Ops, Plan, UOp, call_params
+
+from .cost import is_memory
+from .fusion import Fusion, identity
+from .memory import numel, view
+from .schedule import Graph, Kernel, body_nodes, run_order, schedule
+
+Shape: TypeAlias = "tuple[int | UOp, ...]"
+#: Bytes: scratch starts at a multiple of this, which no vector of a CPU or GPU exceeds.
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Want:
+    """Where a value is to end: in fresh memory, or if `donor` is given, in the memory of that input.
+
+    Without `must`, the value goes there only where no copy is needed.
+    """
+
+    donor: int | None = None
+    must: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and for each value the slot among `plan.inputs` in which it ends."""
+
+    plan: Plan
+    homes: tuple[int, ...]
+    scratch: int  # bytes of all scratch together, were none shared
+
+
+def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -> Planned:
+    """The plan of `root`, a SINK of distinct values over the memory PARAMs 0 to `inputs` - 1, one Want a value.
+
+    Values that no donor takes get the slots from `inputs` on, in order.
+    """
+    graph, fusion = schedule(root, limits)
+    slots = {n.arg.slot: n for n in root.toposort() if is_memory(n)}
+    homes: dict[UOp, UOp] = {}
+    copies: list[tuple[UOp, UOp]] = []
+    placed: list[UOp] = []
+    for value, want in zip(root.src, wants, strict=True):
+        home = None
+        if want.donor is not None:
+            donor = slots.get(want.donor) or UOp.param(want.donor, numel(value.shape), value.dtype)
+            slots[want.donor] = donor
+            if _in_place(graph, fusion, value, donor):
+                home = homes[value] = donor
+            elif want.must:
+                home = donor
+                copies.append((value, donor))
+        if home is None:
+            home = homes[value] = UOp.param(inputs, numel(value.shape), value.dtype)
+            slots[inputs] = home
+            inputs += 1
+        placed.append(home)
+    calls = _Calls(fusion, homes)
+    for k in run_order(graph):
+        calls.add(graph.kernels[k])
+    for value, donor in copies:
+        calls.add_copy(value, donor)
+    offsets, arena = calls.scratch.lay_out()
+    memory = tuple(slots[s] for s in sorted(slots))
+    scalars = sorted({n for n in root.toposort() if n.op is Ops.PARAM and not is_memory(n)}, key=_name)
+    plan = Plan(tuple(calls.calls), memory, tuple(scalars), offsets, arena)
+    return Planned(plan, tuple(memory.index(home) for home in placed), calls.scratch.total)
+
+
+def _name(scalar: UOp) -> str:
+    return str(scalar.arg.name)
+
+
+def _in_place(graph: Graph, fusion: Fusion, value: UOp, donor: UOp) -> bool:
+    """Whether `value` may be stored over the memory it replaces; if so, its kernel runs after all other readers.
+
+    Its own kernel may read the memory only at the element that it stores, and no other reader may need its result.
+    """
+    writer = graph.writer[value]
+    own = graph.kernels[writer].values
+    if any(d.kernel in own and not identity(d, donor.shape) for d in fusion.reads.get(donor, ())):
+        return False
+    readers = [k for k, kernel in graph.kernels.items() if donor in kernel.reads and k != writer]
+    if any(graph.depends(k, writer) for k in readers):
+        return False
+    for k in readers:
+        graph.add_edge(k, writer)
+    return True
+
+
+class _Scratch:
+    """Memory between kernels: from the kernel that stores a value to the last one that reads it."""
+
+    def __init__(self) -> None:
+        self.allocs: dict[UOp, UOp] = {}
+        self.lives: dict[UOp, tuple[int, int]] = {}
+
+    def home(self, value: UOp, time: int) -> UOp:
+        """The scratch memory of a value that is stored or read at a time."""
+        if value not in self.allocs:
+            alloc = UOp.alloc(len(self.allocs), numel(value.shape), value.dtype, AddrSpace.GLOBAL)
+            self.allocs[value] = alloc
+            self.lives[alloc] = (time, time)
+        alloc = self.allocs[value]
+        self.lives[alloc] = (self.lives[alloc][0], time)
+        return alloc
+
+    def lay_out(self) -> tuple[dict[int, int], int]:
+        """Byte offsets by slot, and the size of the arena.
+
+        The greatest first, each in the lowest place that is free for its whole life: simple, and near the optimum
+        for lives that are known beforehand (Pisarchyk and Lee, 2020).
+        """
+        offsets: dict[int, int] = {}
+        placed: list[tuple[int, int, int, int]] = []  # begin and end in bytes, first and last time
+        for alloc in sorted(self.lives, key=lambda a: (-_bytes(a), a.arg.slot)):
+            first, last = self.lives[alloc]
+            begin, size = 0, _bytes(alloc)
+            for low, high, since, until in placed:
+                if since <= last and first <= until and low < begin + size and begin < high:
+                    begin = high
+            insort(placed, (begin, begin + size, first, last))
+            offsets[alloc.arg.slot] = begin
+        return dict(sorted(offsets.items())), max((p[1] for p in placed), default=0)
+
+    @property
+    def total(self) -> int:
+        """Bytes, were none shared."""
+        return sum(map(_bytes, self.lives))
+
+
+def _bytes(alloc: UOp) -> int:
+    nbytes: int = alloc.arg.size * alloc.dtype.itemsize
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+class _Calls:
+    """CALLs in the order in which they run. An argument waits by AFTER for the CALLs whose result it reads, and,
+    where it is stored to, for those that read what stood there before."""
+
+    def __init__(self, fusion: Fusion, homes: dict[UOp, UOp]) -> None:
+        self.calls: list[UOp] = []
+        self.scratch = _Scratch()
+        self._stored = set(fusion.stored)
+        self._homes = homes
+        self._writer: dict[UOp, UOp] = {}
+        self._readers: dict[UOp, list[UOp]] = {}
+
+    def memory(self, value: UOp) -> UOp:
+        """Where a value lies that is read or stored now."""
+        if is_memory(value):
+            return value
+        return self._homes.get(value) or self.scratch.home(value, len(self.calls))
+
+    def add(self, kernel: Kernel) -> None:
+        """The CALL of a kernel; of one that stores no element, none."""
+        if all(numel(value.shape) == 0 for value in kernel.values):
+            return
+        params: dict[UOp, UOp] = {}
+        stores = [
+            self._param(value, params, value.shape).store(self._value(value, kernel, params))
+            for value in kernel.values
+        ]
+        self._call(UOp.sink(*stores), params, kernel.reads, [self.memory(value) for value in kernel.values])
+        self._writer.update(dict.fromkeys(kernel.values, self.calls[-1]))
+
+    def add_copy(self, value: UOp, target: UOp) -> None:
+        """The CALL that copies a stored value into memory that others have read."""
+        if numel(value.shape) == 0:
+            return
+        params: dict[UOp, UOp] = {}
+        store = self._param(target, params).store(self._param(value, params, (target.arg.size,)))
+        self._call(UOp.sink(store), params, {value: None}, [target])
+
+    def _param(self, value: UOp, params: dict[UOp, UOp], shape: Shape | None = None) -> UOp:
+        """The argument of a kernel in which a value lies, numbered by first use."""
+        memory = self.memory(value)
+        if memory not in params:
+            params[memory] = UOp.param(len(params), memory.arg.size, memory.dtype)
+        return params[memory] if shape is None else view(params[memory], shape)
+
+    def _value(self, value: UOp, kernel: Kernel, params: dict[UOp, UOp]) -> UOp:
+        """What a kernel stores, over its own arguments."""
+        new: dict[UOp, UOp] = {}
+        outside = self._stored.difference(kernel.values)
+        for node in body_nodes(value, outside):
+            if is_memory(node):
+                new[node] = self._param(node, params)
+            elif node in outside:
+                new[node] = self._param(node, params, node.shape)
+            elif node.op is Ops.STAGE:
+                new[node] = new[node.src[0]]
+            else:
+                src = tuple(new[s] for s in node.src)
+                new[node] = node if src == node.src else node.replace(src=src)
+        return new[value].reshape(value.shape)
+
+    def _call(self, body: UOp, params: dict[UOp, UOp], reads: dict[UOp, None], targets: list[UOp]) -> None:
+        effects: dict[UOp, dict[UOp, None]] = {memory: {} for memory in params}
+        for value in reads:
+            if value in self._writer:
+                effects[self.memory(value)][self._writer[value]] = None
+        for target in targets:
+            effects[target] |= dict.fromkeys(self._readers.get(target, ()))
+        arguments = [memory.after(*effects[memory]) for memory in params]
+        scalars = [p for p in call_params(body) if not is_memory(p)]
+        self.calls.append(UOp(Ops.CALL, (body, *arguments, *scalars)))
+        for value in filter(is_memory, reads):
+            self._readers.setdefault(value, []).append(self.calls[-1])

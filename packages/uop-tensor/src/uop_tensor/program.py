@@ -1,0 +1,171 @@
+"""Programs: a graph in canonical form, its plan, and the cache of plans. Week 5.
+
+In canonical form each BUFFER is a PARAM, numbered by first use. Two programs of the same shape then have the same,
+interned root, and the root is the key of the cache: the second one is neither scheduled nor compiled.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from uop_ir import AddrSpace, Backend, Executable, Ops, UOp, UopError, toposort
+from uop_ir import settings as ir_settings
+
+from .cost import is_leaf
+from .memory import base, new_buffer
+from .plan import Planned, Want, make_plan
+from .settings import settings
+
+#: A STACK of more operands than this becomes a STACK of STACKs, which can be cut into kernels.
+STACK_LIMIT = 16
+
+
+@dataclass
+class Counters:
+    """What has been done since the process began; tests look at differences."""
+
+    realizes: int = 0
+    kernels: int = 0
+    plans: int = 0
+    cache_hits: int = 0
+
+
+COUNTERS = Counters()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked plan, and the BUFFERs that it is to run on, by slot."""
+
+    planned: Planned
+    executable: Executable
+    buffers: tuple[UOp, ...]
+    backend: Backend
+    schedule_ms: float
+    cached: bool
+
+    def run(self, buffers: Sequence[UOp], scalars: Mapping[str, float | int]) -> list[UOp]:
+        """Run on these BUFFERs instead, and return the BUFFER in which each value has ended.
+
+        Raises UopError for a BUFFER without memory and for a scalar without a value.
+        """
+        plan = self.planned.plan
+        memory = [
+            buffers[p.arg.slot]
+            if p.arg.slot < len(buffers)
+            else new_buffer(self.backend, p.arg.size, p.dtype)
+            for p in plan.inputs
+        ]
+        start = perf_counter()
+        self.executable([_handle(b) for b in memory], [_scalar(p, scalars) for p in plan.scalars])
+        COUNTERS.realizes += 1
+        COUNTERS.kernels += len(plan.calls)
+        if ir_settings.debug >= 1:
+            self.backend.synchronize()
+            how = "cached" if self.cached else f"schedule and compile {self.schedule_ms:.1f} ms"
+            print(
+                f"realize on {self.backend.name}: {len(plan.calls)} kernels, {how}, run "
+                f"{(perf_counter() - start) * 1e3:.2f} ms, scratch {plan.arena} of {self.planned.scratch} bytes"
+            )
+        return [memory[home] for home in self.planned.homes]
+
+
+def _handle(buffer: UOp) -> Any:
+    if "memory" not in buffer.memo:
+        raise UopError(
+            "a value that was traced by jit has no memory outside of the jitted function",
+            remedy="return the tensor from the jitted function",
+        )
+    return buffer.memo["memory"].handle
+
+
+def _scalar(param: UOp, scalars: Mapping[str, float | int]) -> float | int:
+    if param.arg.name not in scalars:
+        raise UopError(
+            f"the scalar {param.arg.name} has no value", remedy="it is an argument of a jitted function"
+        )
+    return scalars[param.arg.name]
+
+
+_cache: OrderedDict[object, tuple[Planned, Executable]] = OrderedDict()
+
+
+def clear_plans() -> None:
+    """Forget all plans."""
+    _cache.clear()
+
+
+def program(values: Sequence[UOp], donors: Sequence[UOp | None], must: bool, backend: Backend) -> Program:
+    """The program that stores `values`; value i in the memory of the BUFFER `donors[i]` where that is right.
+
+    With `must`, a donor gets its value in any case, by a copy if need be.
+    """
+    start = perf_counter()
+    roots, buffers = canonical(values, [d for d in donors if d is not None])
+    slots = {buffer: slot for slot, buffer in enumerate(buffers)}
+    wants = tuple(Want() if d is None else Want(slots[d], must) for d in donors)
+    key = (UOp.sink(*roots), len(buffers), wants, backend.name)
+    found = _cache.get(key)
+    if found is None:
+        COUNTERS.plans += 1
+        planned = make_plan(key[0], len(buffers), wants, backend.limits)
+        _cache[key] = planned, backend.link(planned.plan)
+        if len(_cache) > settings.plan_cache:
+            _cache.popitem(last=False)
+    else:
+        COUNTERS.cache_hits += 1
+        _cache.move_to_end(key)
+    planned, executable = found or _cache[key]
+    elapsed = (perf_counter() - start) * 1e3
+    return Program(planned, executable, tuple(buffers), backend, elapsed, found is not None)
+
+
+def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[UOp], list[UOp]]:
+    """The values over PARAMs, and the BUFFERs that stand behind these by slot; donors that are not read come last.
+
+    Each value is a node of its own that computes something: what is memory already, a constant, or asked for twice
+    is wrapped in a STAGE, which means its operand.
+    """
+    values = list(values)
+    new: dict[UOp, UOp] = {}
+    buffers: dict[UOp, None] = {}
+    for node in toposort(values):
+        if node.op is Ops.BUFFER:
+            new[node] = UOp.param(len(buffers), node.arg.size, node.dtype)
+            buffers[node] = None
+        elif node.op is Ops.AFTER and len(node.src) == 1:
+            new[node] = new[node.src[0]]
+        else:
+            src = tuple(new[s] for s in node.src)
+            if node.op is Ops.STACK and len(src) > STACK_LIMIT:
+                new[node] = _stack(src)
+            else:
+                new[node] = node if src == node.src else node.replace(src=src)
+    roots: dict[UOp, None] = {}
+    for value in values:
+        root = base(new[value])
+        while is_leaf(root) or root in roots:
+            root = UOp(Ops.STAGE, (root,), AddrSpace.GLOBAL)
+        roots[root] = None
+    buffers |= dict.fromkeys(donors)
+    return list(roots), list(buffers)
+
+
+def _stack(sources: tuple[UOp, ...]) -> UOp:
+    """A STACK of STACKs of at most STACK_LIMIT operands each, with the same elements."""
+    count, shape = len(sources), sources[0].shape
+    while len(sources) > STACK_LIMIT:
+        parts = [sources[i : i + STACK_LIMIT] for i in range(0, len(sources), STACK_LIMIT)]
+        parts[-1] += parts[-1][-1:] * (STACK_LIMIT - len(parts[-1]))
+        sources = tuple(UOp(Ops.STACK, part) for part in parts)
+    whole = UOp(Ops.STACK, sources)
+    rank = whole.ndim - len(shape)
+    total = 1
+    for size in whole.shape[:rank]:
+        assert isinstance(size, int)
+        total *= size
+    return whole.reshape((total, *shape)).shrink(((0, count), *((0, s) for s in shape)))

@@ -1,0 +1,181 @@
+"""A graph of values becomes kernels: what is stored once, what is fused, what is merged. Week 5.
+
+`fusion.decide` says which values are stored; each is a kernel. A kernel that would need more memory arguments than
+the backend takes is cut further. Then kernels that walk the same elements of the same memory become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from uop_ir import INDEX_MAPS, Limits, Ops, UOp, UopError
+
+from .cost import is_leaf, is_memory
+from .fusion import Fusion, decide, identity
+
+
+@dataclass
+class Kernel:
+    """The values that a kernel stores, and the memory and stored values that it reads."""
+
+    values: list[UOp]
+    reads: dict[UOp, None]
+    reduces: bool
+
+
+class Graph:
+    """Kernels and which of them must run before which, as sets of kernel numbers in the bits of an int."""
+
+    def __init__(self, kernels: list[Kernel]) -> None:
+        self.kernels: dict[int, Kernel] = dict(enumerate(kernels))
+        self.writer = {value: k for k, kernel in self.kernels.items() for value in kernel.values}
+        self.direct: dict[int, set[int]] = {}
+        self.before: dict[int, int] = {}
+        for k, kernel in self.kernels.items():
+            self.direct[k] = {self.writer[r] for r in kernel.reads if r in self.writer}
+            self.before[k] = 0
+            for d in self.direct[k]:
+                self.before[k] |= self.before[d] | 1 << d
+
+    def depends(self, later: int, earlier: int) -> bool:
+        """True where `later` must run after `earlier`."""
+        return bool(self.before[later] >> earlier & 1)
+
+    def add_edge(self, earlier: int, later: int) -> None:
+        """`later` runs after `earlier`, and so does all that runs after `later`."""
+        self.direct[later].add(earlier)
+        new = self.before[earlier] | 1 << earlier
+        for k in self.kernels:
+            if k == later or self.depends(k, later):
+                self.before[k] |= new
+
+    def merge(self, into: int, other: int) -> None:
+        """Make two kernels one; no third may have to run between them."""
+        gone = self.kernels.pop(other)
+        kernel = self.kernels[into]
+        kernel.values += gone.values
+        kernel.reads = {r: None for r in kernel.reads | gone.reads if r not in kernel.values}
+        self.writer.update(dict.fromkeys(gone.values, into))
+        self.direct[into] = (self.direct[into] | self.direct.pop(other)) - {into}
+        self.before[into] = (self.before[into] | self.before.pop(other)) & ~(1 << into)
+        for k, direct in self.direct.items():
+            if other in direct:
+                direct.remove(other)
+                direct.add(into)
+            if self.before[k] >> other & 1 or self.before[k] >> into & 1:
+                self.before[k] = (self.before[k] & ~(1 << other)) | self.before[into] | 1 << into
+
+
+def schedule(root: UOp, limits: Limits) -> tuple[Graph, Fusion]:
+    """The kernels of a graph in which all memory is PARAMs. `root` is a SINK of distinct values to store.
+
+    Raises UopError where a single operation reads more memory arguments than a kernel may have.
+    """
+    forced: frozenset[UOp] = frozenset()
+    while True:
+        fusion = decide(root, forced)
+        stored = set(fusion.stored)
+        kernels = [_kernel(value, stored) for value in fusion.stored]
+        cuts = frozenset(
+            _cut(k.values[0], stored, limits.arguments) for k in kernels if len(k.reads) >= limits.arguments
+        )
+        if not cuts:
+            break
+        forced |= cuts
+    graph = Graph(kernels)
+    _merge_elementwise(graph, fusion, limits.arguments)
+    return graph, fusion
+
+
+def body_nodes(value: UOp, outside: set[UOp]) -> Iterator[UOp]:
+    """The nodes of a kernel that stores `value`, sources first; values from outside of it are not entered."""
+    return iter(value.toposort(gate=lambda n: n not in outside))
+
+
+def _kernel(value: UOp, stored: set[UOp]) -> Kernel:
+    reads: dict[UOp, None] = {}
+    reduces = False
+    outside = stored - {value}
+    for node in body_nodes(value, outside):
+        if is_memory(node) or node in outside:
+            reads[node] = None
+        elif node.op is Ops.REDUCE:
+            reduces = True
+    return Kernel([value], reads, reduces)
+
+
+def _cut(value: UOp, stored: set[UOp], arguments: int) -> UOp:
+    """The value to store within a kernel that reads too much: the one that reads most of what fits."""
+    reads: dict[UOp, frozenset[UOp]] = {}
+    best: UOp | None = None
+    outside = stored - {value}
+    for node in body_nodes(value, outside):
+        if is_leaf(node) or node in outside:
+            reads[node] = frozenset({node} if is_memory(node) or node in outside else ())
+            continue
+        reads[node] = frozenset[UOp]().union(*(reads[s] for s in node.src))
+        fits = 1 < len(reads[node]) < arguments and node.op not in INDEX_MAPS and node is not value
+        if fits and (best is None or len(reads[node]) > len(reads[best])):
+            best = node
+    if best is None:
+        raise UopError(
+            f"{value.op!r} reads {len(reads[value])} values at once, the backend takes {arguments - 1}",
+            remedy="combine fewer at a time",
+        )
+    return best
+
+
+def _merge_elementwise(graph: Graph, fusion: Fusion, arguments: int) -> None:
+    """Make one kernel of kernels without a REDUCE that store the same shape and share memory.
+
+    An optimizer's moments and parameter are computed from the same gradient: read once, stored in one loop. Each
+    kernel joins the first that takes it. It may use the other's values, if at the very element that it stores.
+    """
+    open_kernels: dict[object, list[int]] = {}
+    for k in list(graph.kernels):
+        kernel = graph.kernels[k]
+        if kernel.reduces:
+            continue
+        group = open_kernels.setdefault(kernel.values[0].shape, [])
+        for other in group:
+            into = graph.kernels[other]
+            together = len(into.reads | kernel.reads) + len(into.values) + len(kernel.values)
+            shared = into.reads.keys() & kernel.reads.keys() or other in graph.direct[k]
+            if shared and together <= arguments and _joinable(graph, fusion, other, k):
+                graph.merge(other, k)
+                break
+        else:
+            group.append(k)
+
+
+def _joinable(graph: Graph, fusion: Fusion, earlier: int, later: int) -> bool:
+    """Whether nothing has to run between two kernels, and what one uses of the other is the element it stores."""
+    if graph.depends(earlier, later):
+        return False
+    if any(d != earlier and graph.depends(d, earlier) for d in graph.direct[later]):
+        return False
+    users, used = graph.kernels[later].values, graph.kernels[earlier].values
+    return all(identity(d, v.shape) for v in used for d in fusion.reads[v] if d.kernel in users)
+
+
+def run_order(graph: Graph) -> list[int]:
+    """The kernels in an order that keeps all edges: of those that may run, the first of the graph."""
+    waiting = {k: len(direct) for k, direct in graph.direct.items()}
+    users: dict[int, list[int]] = {k: [] for k in graph.kernels}
+    for k, direct in graph.direct.items():
+        for d in direct:
+            users[d].append(k)
+    ready = sorted(k for k, n in waiting.items() if n == 0)
+    heapify(ready)
+    order = []
+    while ready:
+        k = heappop(ready)
+        order.append(k)
+        for user in users[k]:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                heappush(ready, user)
+    assert len(order) == len(graph.kernels), "a cycle of kernels"
+    return order
