@@ -1,0 +1,117 @@
+"""Functions of one element: exponentials, activations, rounding, powers. Week 5."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Self
+
+from uop_ir import Ops, UOp, dtypes
+
+from . import compose
+from .arithmetic import Arithmetic
+from .errors import TensorError
+from .value import float_operand
+
+
+class Elementwise(Arithmetic):
+    """Functions of real numbers take integers and bool as f32; f16 and bf16 are computed in f32 and rounded once."""
+
+    def _real(self, function: Callable[[UOp], UOp]) -> Self:
+        return self._of(function(float_operand(self.uop)))
+
+    def _rounded(self, function: Callable[[UOp], UOp]) -> Self:
+        """Integers are whole already."""
+        return self._of(function(self.uop) if self.dtype.is_float else self.uop)
+
+    def exp(self) -> Self:
+        return self._real(compose.exp)
+
+    def exp2(self) -> Self:
+        return self._real(lambda x: x.alu(Ops.EXP2))
+
+    def log(self) -> Self:
+        """The natural logarithm."""
+        return self._real(compose.log)
+
+    def log2(self) -> Self:
+        return self._real(lambda x: x.alu(Ops.LOG2))
+
+    def sqrt(self) -> Self:
+        return self._real(lambda x: x.alu(Ops.SQRT))
+
+    def rsqrt(self) -> Self:
+        """1 / sqrt(x)."""
+        return self._real(compose.wide(lambda x: x.alu(Ops.SQRT).alu(Ops.RECIP)))
+
+    def reciprocal(self) -> Self:
+        return self._real(lambda x: x.alu(Ops.RECIP))
+
+    def sin(self) -> Self:
+        return self._real(lambda x: x.alu(Ops.SIN))
+
+    def cos(self) -> Self:
+        """The cosine, to a few units in the last place of 1."""
+        return self._real(compose.cos)
+
+    def tanh(self) -> Self:
+        return self._real(compose.tanh)
+
+    def sigmoid(self) -> Self:
+        """1 / (1 + exp(-x))."""
+        return self._real(compose.sigmoid)
+
+    def silu(self) -> Self:
+        """x * sigmoid(x)."""
+        return self._real(compose.silu)
+
+    def gelu(self, approximate: str = "tanh") -> Self:
+        """x * Phi(x), Phi the normal distribution's function, by its usual approximation with tanh."""
+        if approximate != "tanh":
+            raise TensorError(f"gelu: approximate={approximate!r}", remedy='only "tanh" is offered')
+        return self._real(compose.gelu)
+
+    def relu(self) -> Self:
+        """The greater of x and 0; NaN stays, and the derivative at 0 is 0."""
+        return self.maximum(0)
+
+    def square(self) -> Self:
+        return self * self
+
+    def neg(self) -> Self:
+        return -self
+
+    def abs(self) -> Self:
+        """|x|; that of the least integer is itself, as in NumPy. The derivative at 0 is 0."""
+        signed = self.dtype.is_float or self.dtype.min < 0
+        return self._of(compose.absolute(self.uop) if signed else self.uop)
+
+    __abs__ = abs
+
+    def sign(self) -> Self:
+        """-1, 0 or 1; NaN stays."""
+        if self.dtype is dtypes.bool:
+            raise TensorError("sign: an operand of dtype bool", remedy="cast it to a number")
+        return self._of(compose.sign(self.uop))
+
+    def floor(self) -> Self:
+        return self._rounded(compose.floor)
+
+    def ceil(self) -> Self:
+        return self._rounded(compose.ceil)
+
+    def round(self) -> Self:
+        """To the nearest whole number, halves to the even one."""
+        return self._rounded(compose.round_half_even)
+
+    def trunc(self) -> Self:
+        """Towards zero."""
+        return self._rounded(lambda x: x.alu(Ops.TRUNC))
+
+    def isnan(self) -> Self:
+        return self._of(compose.is_nan(self.uop))
+
+    def isinf(self) -> Self:
+        return self._of(
+            compose.absolute(self.uop).eq(math.inf) if self.dtype.is_float else compose.is_nan(self.uop)
+        )

@@ -1,0 +1,153 @@
+"""What models are made of: matrix products, normalization, attention, losses. Week 5."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from uop_ir import Ops, UOp, dtypes
+
+from . import compose, shapes
+from .creation import count
+from .errors import TensorError
+from .graph import detach, fold
+from .indexing import Indexing
+from .promotion import as_float, promote
+from .value import Operand, strong
+
+
+def matmul(x: UOp, y: UOp) -> UOp:
+    """`x @ y` of nodes of one dtype: an elementwise product, summed over the last axis; f16 and bf16 add up in f32."""
+    if x.ndim == 0 or y.ndim == 0:
+        raise TensorError(
+            f"@: shapes {x.shape} and {y.shape}", remedy="both need an axis; use * for a number"
+        )
+    if x.dtype is dtypes.bool:
+        raise TensorError("@: operands of dtype bool", remedy="cast them to a number")
+    inner = -1 if y.ndim == 1 else -2
+    if x.shape[-1] != y.shape[inner]:
+        raise TensorError(
+            f"@: shapes {x.shape} and {y.shape}: {x.shape[-1]} columns meet {y.shape[inner]} rows",
+            remedy="the last axis of the left and the last but one of the right must be equal",
+        )
+    shapes.broadcast("@", x.shape[:-2], y.shape[:-2])
+    dtype = x.dtype
+    if dtype.bits == 16 and dtype.is_float:
+        x, y = x.cast(dtypes.f32), y.cast(dtypes.f32)
+    if y.ndim > 1:
+        y = y.permute((*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))
+        if x.ndim > 1:
+            x = x.reshape((*x.shape[:-1], 1, x.shape[-1]))
+            y = y.reshape((*y.shape[:-2], 1, *y.shape[-2:]))
+    product = x * y
+    return fold(product, Ops.ADD, (product.ndim - 1,)).cast(dtype)
+
+
+class Functional(Indexing):
+    """Tensors of f16 and bf16 are normalized in f32 and rounded once."""
+
+    def matmul(self, other: Operand) -> Self:
+        """The matrix product over the last two axes, the ones before broadcasting; one axis is a vector."""
+        return self._of(_product(self, other))
+
+    dot = matmul
+
+    def __matmul__(self, other: Operand) -> Self:
+        return self._of(_product(self, other))
+
+    def __rmatmul__(self, other: npt.NDArray[Any]) -> Self:
+        return self._of(_product(other, self))
+
+    def linear(self, weight: Self, bias: Self | None = None) -> Self:
+        """`x @ weight.T + bias`; weight has shape (out, in)."""
+        if weight.ndim != 2:
+            raise TensorError(
+                f"linear: a weight of shape {weight.shape}", remedy="it has the shape (out, in)"
+            )
+        out = self @ weight.T
+        return out if bias is None else out + bias
+
+    def layernorm(
+        self, weight: Self | None = None, bias: Self | None = None, eps: float = 1e-5, axis: int = -1
+    ) -> Self:
+        """Each row along the axis brought to mean 0 and variance 1, then scaled and shifted."""
+        at = (shapes.one_axis("layernorm", self.ndim, axis),)
+        dtype = as_float(self.dtype)
+        x = self.uop.cast(dtypes.f32 if dtype.bits == 16 else dtype)
+        n = self.shape[at[0]]
+        distance = x - fold(x, Ops.ADD, at, keepdim=True) / n
+        variance = fold(distance * distance, Ops.ADD, at, keepdim=True) / n
+        out = self._of((distance * (variance + eps).alu(Ops.SQRT).alu(Ops.RECIP)).cast(dtype))
+        out = out if weight is None else out * weight
+        return out if bias is None else out + bias
+
+    def scaled_dot_product_attention(
+        self,
+        key: Self,
+        value: Self,
+        mask: Self | None = None,
+        is_causal: bool = False,
+        scale: float | None = None,
+    ) -> Self:
+        """softmax(q @ k.T * scale) @ v, with q (..., T, d), k (..., S, d), v (..., S, e).
+
+        A bool mask keeps the positions that are true, any other is added; `is_causal` keeps column <= row.
+        `scale` is 1 / sqrt(d) where none is given.
+        """
+        if self.ndim < 2 or key.ndim < 2 or value.ndim < 2:
+            raise TensorError(
+                f"attention: shapes {self.shape}, {key.shape}, {value.shape}", remedy="two axes or more each"
+            )
+        if mask is not None and is_causal:
+            raise TensorError("attention: both a mask and is_causal", remedy="give one of them")
+        scores = self @ key.mT * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
+        if is_causal:
+            rows, columns = scores.shape[-2:]
+            keep = count(columns, dtypes.i32) < count(rows, dtypes.i32).reshape((rows, 1)) + 1
+            scores = self._of(keep.where(scores.uop, -math.inf))
+        elif mask is not None:
+            scores = mask.where(scores, -math.inf) if mask.dtype is dtypes.bool else scores + mask
+        return scores.softmax(-1) @ value
+
+    def cross_entropy(self, target: Self | npt.NDArray[Any], reduction: str = "mean") -> Self:
+        """-log(softmax(x)[target]) of scores (..., classes) and class numbers (...), averaged over all.
+
+        `reduction` is "mean", "sum" or "none". A class number out of range counts as a probability of 1 among
+        scores that are all equal to the greatest.
+        """
+        if reduction not in ("mean", "sum", "none"):
+            raise TensorError(f"cross_entropy: reduction={reduction!r}", remedy='"mean", "sum" or "none"')
+        at = strong("cross_entropy", target)
+        if not isinstance(at, UOp) or not at.dtype.is_int:
+            raise TensorError(
+                "cross_entropy: targets are class numbers of an integer dtype", remedy="cast them"
+            )
+        if self.ndim == 0 or at.shape != self.shape[:-1]:
+            raise TensorError(
+                f"cross_entropy: targets of shape {at.shape} for scores of shape {self.shape}",
+                remedy="scores are (..., classes), targets (...)",
+            )
+        dtype = as_float(self.dtype)
+        x = self.uop.cast(dtypes.f32 if dtype.bits == 16 else dtype)
+        last = (x.ndim - 1,)
+        x = x - detach(fold(x, Ops.MAX, last, keepdim=True))
+        classes = self.shape[-1]
+        at = at if at.dtype.max >= classes else at.cast(dtypes.i64)
+        chosen = at.reshape((*at.shape, 1)).eq(count(classes, at.dtype))
+        losses = compose.log(fold(compose.exp(x), Ops.ADD, last)) - fold(chosen.where(x, 0), Ops.ADD, last)
+        every = tuple(range(losses.ndim))
+        if reduction != "none":
+            losses = fold(losses, Ops.ADD, every)
+        if reduction == "mean":
+            losses = losses / math.prod(self.shape[:-1])
+        return self._of(losses.cast(dtype))
+
+
+def _product(left: Operand, right: Operand) -> UOp:
+    x, y = strong("@", left), strong("@", right)
+    if not isinstance(x, UOp) or not isinstance(y, UOp):
+        raise TensorError("@: a number is no matrix", remedy="use *")
+    dtype = promote("@", x.dtype, y.dtype)
+    return matmul(x.cast(dtype), y.cast(dtype))

@@ -1,0 +1,68 @@
+"""Small graphs that tensors and gradients have in common: folding axes, undoing a broadcast, the device. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from uop_ir import Ops, UOp
+
+
+def fold(x: UOp, op: Ops, axes: Sequence[int], keepdim: bool = False) -> UOp:
+    """REDUCE over any axes: they are moved to the end, in order, and popped. No axes: `x` itself."""
+    if not axes:
+        return x
+    kept = [a for a in range(x.ndim) if a not in axes]
+    folded = x.permute((*kept, *sorted(axes))).reduce(op, len(axes))
+    if keepdim:
+        folded = folded.reshape(tuple(1 if a in axes else s for a, s in enumerate(x.shape)))
+    return folded
+
+
+def sum_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
+    """What a broadcast from `shape` to the shape of `x` spread out, summed up again."""
+    extra = x.ndim - len(shape)
+    grown = [a for a in range(x.ndim) if a < extra or (shape[a - extra] == 1 and x.shape[a] != 1)]
+    return fold(x, Ops.ADD, grown).reshape(shape)
+
+
+def broadcast_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
+    """`x` with new axes in front and axes of size 1 grown, to `shape`."""
+    return x.reshape((1,) * (len(shape) - x.ndim) + x.shape).expand(shape)
+
+
+def detach(x: UOp) -> UOp:
+    """The same value, through which no gradient flows: an AFTER without effects.
+
+    The scheduler drops it, so that it costs nothing in a kernel.
+    """
+    return x if x.op is Ops.AFTER or not x.dtype.is_float else UOp(Ops.AFTER, (x,))
+
+
+def shape_of(x: UOp) -> tuple[int, ...]:
+    """The shape of a tensor's node, whose sizes are ints."""
+    return cast("tuple[int, ...]", x.shape)
+
+
+def is_constant(x: UOp) -> bool:
+    """Whether `x` is one CONST, whatever its shape."""
+    while x.op in (Ops.RESHAPE, Ops.EXPAND):
+        x = x.src[0]
+    return x.op is Ops.CONST
+
+
+def known_device(x: UOp) -> str | None:
+    """The device on which `x` is: that of its buffers or of its last COPY; None where it has no memory yet."""
+    for node in x.toposort(gate=lambda n: "device" not in n.memo and n.op is not Ops.COPY):
+        if "device" not in node.memo:
+            node.memo["device"] = _own_device(node)
+    device: str | None = x.memo["device"]
+    return device
+
+
+def _own_device(node: UOp) -> str | None:
+    if node.op is Ops.BUFFER:
+        return str(node.arg.device)
+    if node.op is Ops.COPY:
+        return str(node.arg)
+    return next((s.memo["device"] for s in node.src if s.memo["device"] is not None), None)

@@ -1,0 +1,234 @@
+"""Views: the same elements in another shape or order, repeated, padded or cut; joining tensors. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
+from typing import Self
+
+from uop_ir import Ops, UOp, dtypes
+
+from . import shapes
+from .elementwise import Elementwise
+from .errors import TensorError
+from .graph import broadcast_to, shape_of
+from .promotion import promote
+from .value import Number, operands
+
+
+class Movement(Elementwise):
+    """Shapes are given as loose numbers or as one tuple: `x.reshape(2, 3)`, `x.reshape((2, 3))`."""
+
+    def reshape(self, *shape: int | Sequence[int]) -> Self:
+        """The same elements, row-major, in another shape; one size may be -1."""
+        new = shapes.filled("reshape", self.shape, shapes.integers("reshape", shape))
+        return self._of(self.uop.reshape(new))
+
+    view = reshape
+
+    def flatten(self, start: int = 0, end: int = -1) -> Self:
+        """The axes from `start` to `end`, both included, made one."""
+        if self.ndim == 0:
+            return self.reshape(1)
+        first, last = (shapes.one_axis("flatten", self.ndim, a) for a in (start, end))
+        if first > last:
+            raise TensorError(f"flatten: axis {start} comes after axis {end}")
+        return self.reshape(
+            (*self.shape[:first], prod(self.shape[first : last + 1]), *self.shape[last + 1 :])
+        )
+
+    def expand(self, *shape: int | Sequence[int]) -> Self:
+        """Axes of size 1 repeated; new axes come in front, and -1 keeps a size."""
+        given = shapes.integers("expand", shape)
+        old = (1,) * (len(given) - self.ndim) + self.shape
+        new = tuple(o if n == -1 else n for n, o in zip(given, old, strict=False))
+        if len(given) != len(old) or any(n != o and (o != 1 or n < 0) for n, o in zip(new, old, strict=True)):
+            raise TensorError(
+                f"expand: {self.shape} does not grow to {given}", remedy="an axis is kept or grows from 1"
+            )
+        return self._of(broadcast_to(self.uop, new))
+
+    broadcast_to = expand
+
+    def permute(self, *order: int | Sequence[int]) -> Self:
+        """The axes in another order."""
+        given = shapes.integers("permute", order)
+        axes = tuple(shapes.one_axis("permute", self.ndim, a) for a in given)
+        if sorted(axes) != list(range(self.ndim)):
+            raise TensorError(
+                f"permute: {given} for a tensor of {self.ndim} axes", remedy="name each axis once"
+            )
+        return self._of(self.uop.permute(axes))
+
+    def transpose(self, first: int = 1, second: int = 0) -> Self:
+        """Two axes exchanged."""
+        one, two = (shapes.one_axis("transpose", self.ndim, a) for a in (first, second))
+        order = list(range(self.ndim))
+        order[one], order[two] = two, one
+        return self._of(self.uop.permute(order))
+
+    @property
+    def T(self) -> Self:
+        """All axes in reverse order."""
+        return self._of(self.uop.permute(range(self.ndim - 1, -1, -1)))
+
+    @property
+    def mT(self) -> Self:
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise TensorError(f"mT: a tensor of shape {self.shape}", remedy="it needs two axes or more")
+        return self.transpose(-1, -2)
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
+        """Without the axes of size 1, or without those named, which must have size 1."""
+        axes = shapes.axes("squeeze", self.ndim, axis)
+        for a in axes if axis is not None else ():
+            if self.shape[a] != 1:
+                raise TensorError(f"squeeze: axis {a} of {self.shape} has size {self.shape[a]}, not 1")
+        return self._of(self.uop.reshape([s for a, s in enumerate(self.shape) if a not in axes or s != 1]))
+
+    def unsqueeze(self, axis: int) -> Self:
+        """A new axis of size 1 at `axis`."""
+        at = shapes.one_axis("unsqueeze", self.ndim + 1, axis)
+        return self._of(self.uop.reshape((*self.shape[:at], 1, *self.shape[at:])))
+
+    def flip(self, axis: int | Sequence[int] | None = None) -> Self:
+        """The named axes (None: all) reversed."""
+        axes = shapes.axes("flip", self.ndim, axis)
+        return self._of(self.uop.flip([a in axes for a in range(self.ndim)]))
+
+    def pad(self, widths: Sequence[tuple[int, int]], value: Number = 0) -> Self:
+        """Each axis grown by (before, after), filled with `value`; a negative width cuts off."""
+        pairs = [shapes.integers("pad", tuple(pair)) for pair in widths]
+        if len(pairs) != self.ndim or any(len(p) != 2 for p in pairs):
+            raise TensorError(
+                f"pad: {list(widths)} for a tensor of shape {self.shape}",
+                remedy="give (before, after) an axis",
+            )
+        if any(
+            before + s < 0 or after + s < 0 or before + s + after < 0
+            for (before, after), s in zip(pairs, self.shape, strict=True)
+        ):
+            raise TensorError(f"pad: {list(widths)} cuts off more than {self.shape} has")
+        kept = [(max(-b, 0), s - max(-a, 0)) for (b, a), s in zip(pairs, self.shape, strict=True)]
+        x = self.uop.shrink(kept)
+        return self._of(
+            _pad(x, [(max(b, 0), max(a, 0)) for b, a in pairs], operands("pad", self, value)[1].cast(x.dtype))
+        )
+
+    def shrink(self, bounds: Sequence[tuple[int, int] | None]) -> Self:
+        """Of each axis the part (begin, end), end excluded; None keeps an axis whole."""
+        if len(bounds) != self.ndim:
+            raise TensorError(
+                f"shrink: {list(bounds)} for a tensor of shape {self.shape}", remedy="give one pair an axis"
+            )
+        pairs = [
+            (0, s) if b is None else shapes.integers("shrink", tuple(b))
+            for b, s in zip(bounds, self.shape, strict=True)
+        ]
+        for pair, s in zip(pairs, self.shape, strict=True):
+            if len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= s:
+                raise TensorError(
+                    f"shrink: {pair} of an axis of size {s}", remedy="0 <= begin <= end <= size"
+                )
+        return self._of(self.uop.shrink([(p[0], p[1]) for p in pairs]))
+
+    def repeat(self, *times: int | Sequence[int]) -> Self:
+        """The whole repeated along each axis; more counts than axes add axes in front."""
+        counts = shapes.integers("repeat", times)
+        if len(counts) < self.ndim or min(counts, default=0) < 0:
+            raise TensorError(
+                f"repeat: {counts} for a tensor of shape {self.shape}", remedy="give one count from 0 an axis"
+            )
+        old = (1,) * (len(counts) - self.ndim) + self.shape
+        x = self.uop.reshape([n for s in old for n in (1, s)])
+        x = x.expand([n for c, s in zip(counts, old, strict=True) for n in (c, s)])
+        return self._of(x.reshape([c * s for c, s in zip(counts, old, strict=True)]))
+
+    def cat(self, *others: Self, axis: int = 0) -> Self:
+        """This tensor and others joined along an axis; the other axes must be equal."""
+        at = shapes.one_axis("cat", self.ndim, axis)
+        rest = (*self.shape[:at], *self.shape[at + 1 :])
+        for other in others:
+            if other.ndim != self.ndim or (*other.shape[:at], *other.shape[at + 1 :]) != rest:
+                raise TensorError(
+                    f"cat: {other.shape} does not join {self.shape} along axis {at}",
+                    remedy="the other axes must be equal",
+                )
+        return self._of(_cat(_alike("cat", (self, *others)), at))
+
+    def stack(self, *others: Self, axis: int = 0) -> Self:
+        """This tensor and others of its shape along a new axis."""
+        at = shapes.one_axis("stack", self.ndim + 1, axis)
+        for other in others:
+            if other.shape != self.shape:
+                raise TensorError(
+                    f"stack: {other.shape} beside {self.shape}", remedy="all shapes must be equal"
+                )
+        return self._of(_stack(_alike("stack", (self, *others)), at))
+
+    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
+        """Parts of these sizes along an axis; one size: parts of that size, the last one shorter if it must be."""
+        at = shapes.one_axis("split", self.ndim, axis)
+        size = self.shape[at]
+        if isinstance(sizes, int):
+            if sizes < 1:
+                raise TensorError(f"split: parts of size {sizes}", remedy="at least 1")
+            sizes = [min(sizes, size - begin) for begin in range(0, size, sizes)] or [0]
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise TensorError(
+                f"split: {list(sizes)} of an axis of size {size}", remedy="the sizes must add up to it"
+            )
+        whole = [(0, s) for s in self.shape]
+        ends = list(accumulate(sizes))
+        return tuple(
+            self._of(self.uop.shrink([*whole[:at], (end - n, end), *whole[at + 1 :]]))
+            for n, end in zip(sizes, ends, strict=True)
+        )
+
+    def chunk(self, count: int, axis: int = 0) -> tuple[Self, ...]:
+        """At most `count` parts of equal size along an axis, the last one shorter if it must be."""
+        if count < 1:
+            raise TensorError(f"chunk: {count} parts", remedy="at least 1")
+        size = self.shape[shapes.one_axis("chunk", self.ndim, axis)]
+        return self.split(max(-(-size // count), 1), axis)
+
+
+def _alike(method: str, tensors: Sequence[Movement]) -> list[UOp]:
+    dtype = promote(method, *(t.dtype for t in tensors))
+    return [t.uop.cast(dtype) for t in tensors]
+
+
+def _pad(x: UOp, widths: Sequence[tuple[int, int]], value: UOp) -> UOp:
+    padded = x.pad(widths)
+    if padded is x or value is value.const_like(0):
+        return padded
+    inside = broadcast_to(UOp.const(dtypes.bool, True), x.shape).pad(widths)
+    return inside.where(padded, value)
+
+
+def _stack(parts: Sequence[UOp], axis: int) -> UOp:
+    stacked = UOp(Ops.STACK, parts)
+    order = [*range(1, stacked.ndim)]
+    order.insert(axis, 0)
+    return stacked.permute(order)
+
+
+def _cat(parts: Sequence[UOp], axis: int) -> UOp:
+    """Equal parts are a STACK; others are chosen by where each one ends, so that every bit stays as it is."""
+    shape = parts[0].shape
+    if all(p.shape == shape for p in parts):
+        return _stack(parts, axis).reshape((*shape[:axis], len(parts) * shape[axis], *shape[axis + 1 :]))
+    ends = list(accumulate(shape_of(p)[axis] for p in parts))
+    total, last = ends[-1], parts[-1]
+    around = [(0, 0)] * len(shape)
+
+    def grown(x: UOp, end: int) -> UOp:
+        return x.pad([*around[:axis], (end - shape_of(x)[axis], total - end), *around[axis + 1 :]])
+
+    out = grown(last, total)
+    for part, end in zip(reversed(parts[:-1]), reversed(ends[:-1]), strict=True):
+        before = broadcast_to(UOp.const(dtypes.bool, True), (end,)).pad([(0, total - end)])
+        out = before.reshape((total,) + (1,) * (len(shape) - axis - 1)).where(grown(part, end), out)
+    return out

@@ -1,0 +1,163 @@
+"""Folding axes: sums, extremes, moments, positions of extremes. Week 5."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from uop_ir import DType, Ops, UOp, dtypes
+
+from . import compose, shapes
+from .creation import Creation, count
+from .errors import TensorError
+from .graph import detach, fold, shape_of
+from .promotion import as_float, sum_type
+from .shapes import Axis
+
+
+class Reduction(Creation):
+    """`axis` is a number, several, or None for all axes; `keepdim` keeps them with size 1."""
+
+    def sum(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
+        """Signed integers and bool are added as i64, unsigned ones as u64; f16 and bf16 in f32, rounded once."""
+        return self._fold("sum", Ops.ADD, axis, keepdim, dtype)
+
+    def prod(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
+        """The product, in the dtype of `sum`."""
+        return self._fold("prod", Ops.MUL, axis, keepdim, dtype)
+
+    def _fold(self, method: str, op: Ops, axis: Axis, keepdim: bool, dtype: DType | None) -> Self:
+        axes = shapes.axes(method, self.ndim, axis)
+        return self._of(fold(self.uop.cast(dtype or sum_type(self.dtype)), op, axes, keepdim))
+
+    def max(self, axis: Axis = None, keepdim: bool = False) -> Self:
+        """The greatest; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no elements."""
+        return self._of(_extreme(self.uop, self._nonempty("max", axis), keepdim))
+
+    def min(self, axis: Axis = None, keepdim: bool = False) -> Self:
+        """The least; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no elements."""
+        mirrored = -self.uop if self.dtype.is_float else compose.invert(self.uop)
+        found = _extreme(mirrored, self._nonempty("min", axis), keepdim)
+        return self._of(-found if self.dtype.is_float else compose.invert(found))
+
+    def _nonempty(self, method: str, axis: Axis) -> tuple[int, ...]:
+        axes = shapes.axes(method, self.ndim, axis)
+        if any(self.shape[a] == 0 for a in axes):
+            raise TensorError(
+                f"{method}: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
+            )
+        return axes
+
+    def mean(self, axis: Axis = None, keepdim: bool = False) -> Self:
+        """The sum divided by the number of elements; of integers, as f32."""
+        dtype = as_float(self.dtype)
+        x = self.uop.cast(_wide(dtype))
+        axes = shapes.axes("mean", self.ndim, axis)
+        return self._of(_mean(x, axes, keepdim).cast(dtype))
+
+    def var(self, axis: Axis = None, keepdim: bool = False, correction: int = 1) -> Self:
+        """The sum of squared distances from the mean, divided by the number of elements less `correction`."""
+        dtype = as_float(self.dtype)
+        x = self.uop.cast(_wide(dtype))
+        axes = shapes.axes("var", self.ndim, axis)
+        distance = x - _mean(x, axes, keepdim=True)
+        total = fold(distance * distance, Ops.ADD, axes, keepdim)
+        return self._of((total / max(self._count(axes) - correction, 0)).cast(dtype))
+
+    def std(self, axis: Axis = None, keepdim: bool = False, correction: int = 1) -> Self:
+        """The square root of the variance."""
+        return self.var(axis, keepdim, correction).sqrt()
+
+    def _count(self, axes: tuple[int, ...]) -> int:
+        return math.prod(self.shape[a] for a in axes)
+
+    def any(self, axis: Axis = None, keepdim: bool = False) -> Self:
+        """Whether an element is not zero."""
+        return self._of(_any(self.uop.cast(dtypes.bool), shapes.axes("any", self.ndim, axis), keepdim))
+
+    def all(self, axis: Axis = None, keepdim: bool = False) -> Self:
+        """Whether no element is zero."""
+        zero = compose.invert(self.uop.cast(dtypes.bool))
+        return self._of(compose.invert(_any(zero, shapes.axes("all", self.ndim, axis), keepdim)))
+
+    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
+        """The position of the first greatest element along an axis (None: of all, row-major), as i64; NaN is greatest."""
+        return self._of(self._first("argmax", axis, keepdim, mirrored=False))
+
+    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
+        """The position of the first least element along an axis (None: of all, row-major), as i64; NaN is least."""
+        return self._of(self._first("argmin", axis, keepdim, mirrored=True))
+
+    def _first(self, method: str, axis: int | None, keepdim: bool, mirrored: bool) -> UOp:
+        x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
+        if mirrored:
+            x = -x if x.dtype.is_float else compose.invert(x)
+        if axis is None:
+            x = x.reshape((self.numel(),))
+        at = shapes.one_axis(method, x.ndim, 0 if axis is None else axis)
+        size = shape_of(x)[at]
+        if size == 0:
+            raise TensorError(
+                f"{method}: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
+            )
+        found = x.eq(fold(x, Ops.MAX, (at,), keepdim=True))
+        if x.dtype.is_float:
+            found = found | compose.is_nan(x)
+        # of the positions counted from the end, the greatest is the first
+        from_end = (size - count(size, dtypes.i32)).reshape((size,) + (1,) * (x.ndim - at - 1))
+        first = size - fold(found.where(from_end, 0), Ops.MAX, (at,), keepdim)
+        if axis is None and keepdim:
+            first = first.reshape((1,) * self.ndim)
+        return first.cast(dtypes.i64)
+
+    def logsumexp(self, axis: Axis = None, keepdim: bool = False) -> Self:
+        """log(sum(exp(x))), without overflow."""
+        axes = self._nonempty("logsumexp", axis)
+        dtype = as_float(self.dtype)
+        x = self.uop.cast(_wide(dtype))
+        shift = detach(fold(x, Ops.MAX, axes, keepdim=True))
+        shift = (compose.absolute(shift) < math.inf).where(shift, 0)
+        total = compose.log(fold(compose.exp(x - shift), Ops.ADD, axes, keepdim=True)) + shift
+        return self._of((total if keepdim else _without(total, axes)).cast(dtype))
+
+    def softmax(self, axis: int = -1) -> Self:
+        """exp(x) / sum(exp(x)) along an axis, without overflow."""
+        x, axes = self._shifted("softmax", axis)
+        powers = compose.exp(x)
+        return self._of((powers / fold(powers, Ops.ADD, axes, keepdim=True)).cast(as_float(self.dtype)))
+
+    def log_softmax(self, axis: int = -1) -> Self:
+        """log(softmax(x)) along an axis, without overflow or underflow."""
+        x, axes = self._shifted("log_softmax", axis)
+        total = compose.log(fold(compose.exp(x), Ops.ADD, axes, keepdim=True))
+        return self._of((x - total).cast(as_float(self.dtype)))
+
+    def _shifted(self, method: str, axis: int) -> tuple[UOp, tuple[int, ...]]:
+        """This tensor less its greatest element along an axis, in f32 at least; and the axis."""
+        axes = (shapes.one_axis(method, self.ndim, axis),)
+        x = self.uop.cast(_wide(as_float(self.dtype)))
+        return x - detach(fold(x, Ops.MAX, axes, keepdim=True)), axes
+
+
+def _wide(dtype: DType) -> DType:
+    """The dtype in which a float dtype is accumulated."""
+    return dtypes.f32 if dtype.bits == 16 else dtype
+
+
+def _without(x: UOp, axes: tuple[int, ...]) -> UOp:
+    return x.reshape([s for a, s in enumerate(x.shape) if a not in axes])
+
+
+def _mean(x: UOp, axes: tuple[int, ...], keepdim: bool) -> UOp:
+    n = math.prod(shape_of(x)[a] for a in axes)
+    return fold(x, Ops.ADD, axes, keepdim) / n
+
+
+def _extreme(x: UOp, axes: tuple[int, ...], keepdim: bool) -> UOp:
+    if x.dtype is dtypes.bool:
+        return _any(x, axes, keepdim)
+    return fold(x, Ops.MAX, axes, keepdim)
+
+
+def _any(x: UOp, axes: tuple[int, ...], keepdim: bool) -> UOp:
+    return fold(x.cast(dtypes.u8), Ops.MAX, axes, keepdim).cast(dtypes.bool)

@@ -1,0 +1,74 @@
+"""Axes and shapes as users write them: negative axes, tuples or loose numbers, -1, broadcasting. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import TypeAlias
+
+from uop_ir import UOp
+
+from .errors import TensorError
+
+Axis: TypeAlias = "int | Sequence[int] | None"
+
+
+def integers(method: str, given: Sequence[object]) -> tuple[int, ...]:
+    """`f(2, 3)` and `f((2, 3))` alike, as a tuple of ints."""
+    if len(given) == 1 and isinstance(given[0], Sequence):
+        given = given[0]
+    try:
+        return tuple(index(n) for n in given)  # type: ignore[arg-type]  # what is no int is refused here
+    except TypeError:
+        raise TensorError(f"{method}: sizes and axes are ints, not {tuple(given)!r}") from None
+
+
+def one_axis(method: str, ndim: int, axis: int) -> int:
+    """An axis counted from the front; negative ones count from the end."""
+    (number,) = integers(method, (axis,))
+    if not -ndim <= number < ndim:
+        remedy = f"{-ndim} to {ndim - 1}" if ndim else "a value of shape () has no axis"
+        raise TensorError(f"{method}: axis {number} of a tensor of {ndim} axes", remedy=remedy)
+    return number % ndim
+
+
+def axes(method: str, ndim: int, axis: Axis) -> tuple[int, ...]:
+    """The axes meant, ascending; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    numbers = [
+        one_axis(method, ndim, a) for a in integers(method, axis if isinstance(axis, Sequence) else (axis,))
+    ]
+    if len(set(numbers)) != len(numbers):
+        raise TensorError(f"{method}: an axis twice in {axis!r}")
+    return tuple(sorted(numbers))
+
+
+def filled(method: str, old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """`new` with its -1 replaced by the size that keeps the number of elements of `old`."""
+    size, known = prod(old), prod(n for n in new if n != -1)
+    unknown = sum(n == -1 for n in new)
+    if unknown == 1 and known > 0 and size % known == 0:
+        return tuple(size // known if n == -1 else n for n in new)
+    if unknown or any(n < 0 for n in new) or known != size:
+        raise TensorError(
+            f"{method}: {tuple(old)} has {size} elements and does not fit {tuple(new)}",
+            remedy="give sizes with the same product; at most one may be -1",
+        )
+    return tuple(new)
+
+
+def broadcast(method: str, *shapes: Sequence[int | UOp]) -> tuple[int | UOp, ...]:
+    """The shape of operands of these shapes together: aligned on the right, each axis equal or 1."""
+    rank = max(map(len, shapes))
+    out = []
+    for sizes in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
+        found = {s for s in sizes if s != 1}
+        if len(found) > 1:
+            raise TensorError(
+                f"{method}: shapes {' and '.join(str(tuple(s)) for s in shapes)} do not broadcast",
+                remedy="aligned on the right, sizes must be equal or 1; reshape or unsqueeze one",
+            )
+        out.append(found.pop() if found else 1)
+    return tuple(out)

@@ -1,0 +1,299 @@
+"""Tensor: construction, values back to Python, assignment and gradients. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from uop_ir import AddrSpace, DType, Ops, UOp
+
+from .errors import TensorError
+from .functional import Functional
+from .gradient import gradient
+from .graph import broadcast_to, detach, known_device
+from .live import LIVE, capture
+from .memory import whole_buffer
+from .promotion import DEFAULT, with_number
+from .realize import realize, realize_tensors
+from .value import Number, Value, from_array, grad_enabled
+
+Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic | UOp | Value"
+
+
+class Tensor(Functional):
+    """An array whose elements are computed when they are asked for.
+
+    Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32, ints
+    i64, bools bool; arrays keep their dtype. Operations build a graph; `realize`, `numpy`, `item`, `tolist`, `print`
+    and `bool` compute. A tensor is a value: views do not alias, nothing is written in part, and `assign` gives this
+    tensor another value while what was computed from the old one keeps it.
+    """
+
+    def __init__(
+        self, data: Data, dtype: DType | None = None, device: str | None = None, requires_grad: bool = False
+    ) -> None:
+        """Raises TensorError for ragged lists and for data that has no dtype here."""
+        self._enter(_node(data, dtype, device))
+        if requires_grad:
+            self.requires_grad = True
+
+    # values
+
+    def realize(self, *others: Tensor) -> Self:
+        """Compute this tensor and others now, together, and keep the results; returns this tensor.
+
+        A gradient does not reach back behind a tensor that was realized before `backward`: that is an error there.
+        """
+        if capture() is not None:
+            return self
+        tensors: tuple[Tensor, ...] = (self, *others)
+        cut = [t for t in tensors if t._feeds_backward()]
+        realize_tensors(tensors)
+        for t in cut:
+            buffer = whole_buffer(t.uop)
+            if buffer is not None:
+                buffer.memo["tensor.cut"] = True
+        for t in tensors:
+            if t._requires_grad and not t._owns_memory():
+                t.uop = from_array(t._data("realize"), known_device(t.uop))
+        return self
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements as a new array."""
+        return self._data("numpy()")
+
+    def item(self) -> Any:
+        """The element of a tensor that has one, as a Python number."""
+        if self.numel() != 1:
+            raise TensorError(
+                f"item: a tensor of shape {self.shape}", remedy="it has one element; use tolist or numpy"
+            )
+        return self._data("item()").reshape(-1).tolist()[0]
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self._data("tolist()").tolist()
+
+    def _data(self, method: str) -> npt.NDArray[Any]:
+        trace = capture()
+        if trace is not None:
+            trace.forbid(method)
+        if self._feeds_backward():
+            # backward will want the graph, so it stays, and the value is computed beside it
+            value = realize([self.uop])[0]
+        else:
+            realize_tensors([self])
+            value = self.uop
+        buffer = whole_buffer(value)
+        assert buffer is not None
+        data = np.empty(self.shape, self.dtype.numpy)
+        memory = buffer.memo["memory"]
+        memory.backend.copy_out(memory.handle, data)
+        return data
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise TensorError(f"bool: a tensor of shape {self.shape}", remedy="use any() or all()")
+        return bool(self._data("bool()").reshape(-1)[0])
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TensorError("len: a tensor of shape ()", remedy="it has no axis")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        if capture() is not None:
+            return f"Tensor(shape={self.shape}, dtype={self.dtype}, traced)"
+        text = np.array2string(self._data("repr()"), separator=", ", prefix="Tensor(", threshold=1000)
+        shape = f", shape={self.shape}" if self.numel() == 0 else ""
+        grad = ", requires_grad=True" if self._requires_grad else ""
+        return f"Tensor({text}{shape}, dtype={self.dtype}{grad})"
+
+    # the same value elsewhere
+
+    def detach(self) -> Self:
+        """The same value, as a constant to `backward`."""
+        return self._of(detach(self.uop))
+
+    def clone(self) -> Self:
+        """The same value as a tensor of its own."""
+        return self._of(self.uop)
+
+    def contiguous(self) -> Self:
+        """The same value, stored by itself instead of computed within what uses it."""
+        return self._of(
+            self.uop if whole_buffer(self.uop) is not None else UOp(Ops.STAGE, (self.uop,), AddrSpace.GLOBAL)
+        )
+
+    def to(self, device: str) -> Self:
+        """The same value on another device."""
+        return self._of(self.uop if self.device == device else UOp(Ops.COPY, (self.uop,), device))
+
+    def assign(self, value: Self | npt.NDArray[Any]) -> Self:
+        """Give this tensor another value of the same shape and dtype; returns this tensor.
+
+        What was computed from the old value keeps it. The memory of the old value is used again where nothing needs
+        it. There is no aliasing as in NumPy: views made before do not change.
+        """
+        new = (
+            value.uop if isinstance(value, Tensor) else from_array(np.asarray(value), known_device(self.uop))
+        )
+        if new.shape != self.shape or new.dtype is not self.dtype:
+            raise TensorError(
+                f"assign: {new.dtype}{new.shape} to a tensor {self.dtype}{self.shape}",
+                remedy="shape and dtype must be equal; use expand, reshape or cast",
+            )
+        old = whole_buffer(self.uop)
+        if old is not None:
+            self._assign_target = old
+        self.uop = detach(new) if self._requires_grad else new
+        trace = capture()
+        if trace is not None:
+            trace.assigned(self)
+        return self
+
+    # gradients
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` fills `grad` of this tensor. Results of operations do not inherit it."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        """Raises TensorError for a dtype without gradients. The tensor gets memory of its own, if it has none."""
+        if wanted and not self.dtype.is_float:
+            raise TensorError(
+                f"requires_grad: a tensor of dtype {self.dtype}", remedy="only floats have gradients"
+            )
+        if wanted and not self._requires_grad and not self._owns_memory():
+            self.uop = from_array(self._data("requires_grad"), known_device(self.uop))
+        self._requires_grad = bool(wanted)
+
+    def _owns_memory(self) -> bool:
+        """Whether this tensor is a buffer that no other parameter is: parameters are told apart by their nodes."""
+        own = whole_buffer(self.uop)
+        return own is not None and all(whole_buffer(t.uop) is not own for t in _parameters() if t is not self)
+
+    def _feeds_backward(self) -> bool:
+        """Whether a later `backward` may go through this tensor: a parameter is in its graph."""
+        if self._requires_grad or self._done or not self.dtype.is_float or not grad_enabled():
+            return False
+        parameters = {t.uop for t in _parameters()}
+        return bool(parameters) and any(n in parameters for n in self.uop.toposort(gate=_open))
+
+    def backward(self, seed: Tensor | None = None) -> Self:
+        """Add the gradient of this tensor to `grad` of every live tensor that requires it and on which it depends.
+
+        A tensor of more than one element needs a seed: the gradient of what follows with respect to it. Nothing is
+        computed yet: gradients are lazy like other tensors. Returns this tensor. Raises TensorError where no such
+        tensor is found, and where a realized tensor cuts the way.
+        """
+        by_node: dict[UOp, list[Tensor]] = {}
+        for t in _parameters():
+            by_node.setdefault(t.uop, []).append(t)
+        nodes = self.uop.toposort(gate=lambda n: _open(n) and n not in by_node)
+        leaves = [n for n in nodes if n in by_node]
+        if any(n.op is Ops.BUFFER and "tensor.cut" in n.memo for n in nodes):
+            raise TensorError(
+                "backward: a tensor on the way to a parameter was realized before",
+                remedy="call backward before realize, or detach the tensor",
+            )
+        if not leaves:
+            raise TensorError(
+                "backward: no tensor with requires_grad=True on which this one depends",
+                remedy="set requires_grad first",
+            )
+        if any(len(by_node[n]) > 1 for n in leaves):
+            raise TensorError(
+                "backward: two parameters have one and the same value", remedy="realize them after assign"
+            )
+        found = gradient([self.uop], [_seed("backward", self, seed)], leaves)
+        for leaf, grad in zip(leaves, found, strict=True):
+            (parameter,) = by_node[leaf]
+            if grad is not None:
+                new = self._of(detach(grad))
+                parameter.grad = new if parameter.grad is None else parameter.grad + new
+        self._done = True
+        return self
+
+    def gradient(self, *inputs: Tensor, seed: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The gradient of this tensor with respect to each of `inputs`, tensors that it was computed from.
+
+        The results have gradients themselves. Raises TensorError for an input on which this tensor does not depend.
+        """
+        found = gradient([self.uop], [_seed("gradient", self, seed)], [x.uop for x in inputs])
+        for number, grad in enumerate(found):
+            if grad is None:
+                raise TensorError(f"gradient: input {number} is not what this tensor was computed from")
+        return tuple(self._of(grad) for grad in found if grad is not None)
+
+
+def _open(node: UOp) -> bool:
+    return node.op is not Ops.AFTER
+
+
+def _parameters() -> list[Tensor]:
+    return [t for t in LIVE if isinstance(t, Tensor) and t._requires_grad]
+
+
+def _seed(method: str, output: Tensor, seed: Tensor | None) -> UOp:
+    if not output.dtype.is_float:
+        raise TensorError(
+            f"{method}: of a tensor of dtype {output.dtype}", remedy="only floats have gradients"
+        )
+    if seed is None and output.numel() != 1:
+        raise TensorError(
+            f"{method}: of a tensor of shape {output.shape}",
+            remedy="reduce it to one element, or give a seed",
+        )
+    if seed is None:
+        return broadcast_to(output.uop.const_like(1), output.shape)
+    if seed.shape != output.shape or seed.dtype is not output.dtype:
+        raise TensorError(
+            f"{method}: a seed {seed.dtype}{seed.shape} for a tensor {output.dtype}{output.shape}",
+            remedy="shape and dtype must be equal",
+        )
+    return seed.uop
+
+
+def _node(data: Data, dtype: DType | None, device: str | None) -> UOp:
+    """The node of what a tensor is made from."""
+    if isinstance(data, UOp | Value):
+        node = data if isinstance(data, UOp) else data.uop
+        return node if dtype is None else node.cast(dtype)
+    if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
+        own = dtype or DEFAULT[type(data)]
+        with_number("Tensor", own, data)
+        return UOp.const(DEFAULT[type(data)], data).cast(own) if own.is_int else UOp.const(own, data)
+    array = np.asarray(data) if isinstance(data, np.ndarray | np.generic) else _array(data)
+    if dtype is None:
+        return from_array(array, device)
+    if dtype.is_int and array.dtype.kind not in "biu":
+        return from_array(array, device).cast(dtype)
+    return from_array(array.astype(dtype.numpy), device)
+
+
+def _array(data: object) -> npt.NDArray[Any]:
+    """Nested lists as an array; Python floats are f32 and ints i64."""
+    try:
+        array = np.asarray(data)
+    except (ValueError, OverflowError) as error:
+        raise TensorError(f"Tensor: {error}", remedy="nested lists need rows of equal length") from None
+    if array.dtype.kind not in "biuf":
+        raise TensorError(
+            f"Tensor: {type(data).__name__} does not hold numbers", remedy="give numbers, lists or an array"
+        )
+    return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -1,0 +1,162 @@
+"""What every tensor is: a node, and how it meets Python numbers, arrays and other tensors. Week 5.
+
+The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Movement,
+Creation, Reduction, Functional, Tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any, Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from uop_ir import DType, UOp, UopError, dtypes, from_numpy, get_backend
+
+from . import shapes
+from .errors import TensorError
+from .graph import detach, known_device
+from .live import register
+from .memory import new_buffer
+from .promotion import DEFAULT, promote, with_number
+
+Number: TypeAlias = "bool | int | float"
+Operand: TypeAlias = "Value | Number | np.generic | npt.NDArray[Any]"
+
+_grad_enabled = [True]
+
+
+def grad_enabled() -> bool:
+    """Whether no `no_grad` is in force."""
+    return _grad_enabled[-1]
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Within it, results of tensor methods are constants to `backward`."""
+    _grad_enabled.append(False)
+    try:
+        yield
+    finally:
+        _grad_enabled.pop()
+
+
+def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:
+    """A copy of an array in memory of a device. Raises TensorError for a NumPy dtype without counterpart."""
+    try:
+        dtype = from_numpy(array.dtype)
+    except UopError:
+        raise TensorError(
+            f"Tensor: no dtype for an array of {array.dtype}", remedy="convert it with astype"
+        ) from None
+    backend = get_backend(device)
+    buffer = new_buffer(backend, array.size, dtype)
+    backend.copy_in(buffer.memo["memory"].handle, np.array(array, dtype.numpy, order="C"))
+    return buffer.reshape(array.shape)
+
+
+class Value:
+    """A value that is computed when it is asked for. Values never change; `assign` gives a tensor another one."""
+
+    #: NumPy leaves `array + tensor` to the tensor.
+    __array_ufunc__ = None
+
+    uop: UOp
+    grad: Self | None
+    _requires_grad: bool
+    _assign_target: UOp | None
+    _done: bool
+
+    def _enter(self, uop: UOp) -> None:
+        self.uop = uop
+        self.grad = None
+        self._requires_grad = False
+        self._assign_target = None
+        self._done = False
+        register(self)
+
+    @classmethod
+    def _of(cls, uop: UOp) -> Self:
+        """A tensor of a node."""
+        self = cls.__new__(cls)
+        self._enter(uop if grad_enabled() else detach(uop))
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
+        return cast("tuple[int, ...]", self.uop.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.uop.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.uop.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def size(self, axis: int | None = None) -> int | tuple[int, ...]:
+        """The shape, or the size of one axis."""
+        return self.shape if axis is None else self.shape[shapes.one_axis("size", self.ndim, axis)]
+
+    @property
+    def device(self) -> str:
+        """The device of the tensor's memory; for a value that has none yet, the one on which it would be computed."""
+        return known_device(self.uop) or get_backend(None).name
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def _operands(self, method: str, *others: Operand) -> tuple[UOp, ...]:
+        """This tensor and others as nodes of one dtype whose shapes broadcast. Python numbers are weak."""
+        return operands(method, self, *others)
+
+
+def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
+    """Nodes of one dtype whose shapes broadcast; a Python number takes the dtype of the tensors beside it.
+
+    Raises TensorError where shapes, dtypes or devices do not go together.
+    """
+    nodes = [strong(method, x) for x in given]
+    typed = [n for n in nodes if isinstance(n, UOp)]
+    weak = [n for n in nodes if not isinstance(n, UOp)]
+    dtype = (
+        promote(method, *(n.dtype for n in typed))
+        if typed
+        else promote(method, *(DEFAULT[type(n)] for n in weak))
+    )
+    for number in weak:
+        dtype = with_number(method, dtype, number)
+    shapes.broadcast(method, *(n.shape for n in typed), ())
+    devices = {d for n in typed if (d := known_device(n)) is not None}
+    if len(devices) > 1:
+        raise TensorError(
+            f"{method}: operands on {' and '.join(sorted(devices))}", remedy="move one with .to(device)"
+        )
+    return tuple(n.cast(dtype) if isinstance(n, UOp) else UOp.const(dtype, n) for n in nodes)
+
+
+def strong(method: str, given: Operand) -> UOp | Number:
+    """A tensor's node, an array as a node, and a Python number as it is."""
+    if isinstance(given, Value):
+        return given.uop
+    if type(given) in DEFAULT:
+        return cast(Number, given)
+    if isinstance(given, np.ndarray | np.generic):
+        return from_array(np.asarray(given))
+    raise TensorError(
+        f"{method}: {type(given).__name__} is no operand", remedy="give a Tensor, an array or a number"
+    )
+
+
+def float_operand(x: UOp) -> UOp:
+    """A value as a float: integers and bool become f32."""
+    return x if x.dtype.is_float else x.cast(dtypes.f32)
