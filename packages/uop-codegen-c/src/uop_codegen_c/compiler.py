@@ -1,0 +1,208 @@
+"""The C compiler: which one, with which flags, and how it is run. Week 2."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uop_ir import BackendError
+
+from .settings import settings
+
+CANDIDATES = ("cc", "gcc", "clang")
+REMEDY = "install gcc or clang (apt install gcc), or set CC to a C compiler"
+#: No fast-math, here or at link time: it would set flush-to-zero for the whole process.
+FLAGS: tuple[str, ...] = (
+    "-O2",
+    "-std=c17",
+    "-fno-math-errno",
+    "-ffp-contract=off",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-fPIC",
+    "-shared",
+)
+NATIVE = "-march=native"
+OPENMP = "-fopenmp"
+#: Without OpenMP its pragmas mean nothing, and -Wall would say so.
+NO_OPENMP = "-Wno-unknown-pragmas"
+#: clang halves its vectors on CPUs with AVX-512 unless it is told not to.
+CLANG_X86 = "-mprefer-vector-width=512"
+OPENMP_PROBE = """\
+int omp_get_max_threads(void);
+int probe(void);
+
+int probe(void)
+{
+    int sum = omp_get_max_threads();
+    #pragma omp parallel for reduction(+ : sum)
+    for (int i = 0; i < 100; i++) {
+        sum += i;
+    }
+    return sum;
+}
+"""
+#: Seconds after which a compiler is taken to hang: for itself, and for each kernel in the file.
+TIMEOUT, TIMEOUT_KERNEL = 60.0, 10.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to compile: C source, the shared object to write, and the seconds that this may take."""
+
+    source: Path
+    output: Path
+    timeout: float = TIMEOUT
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that answered. `identity` changes whenever what it makes of a source might."""
+
+    command: tuple[str, ...]
+    flags: tuple[str, ...]
+    version: str
+    identity: str
+
+    def run(self, jobs: Sequence[Job]) -> list[str | None]:
+        """Compile all jobs at the same time; for each None, or what went wrong and the compiler's own words.
+
+        No compiler outlives the call, whatever ends it. A job's messages and the compiler's own temporary files
+        stay in the folder of its output.
+        """
+        started: list[tuple[Job, subprocess.Popen[bytes]]] = []
+        began = time.monotonic()
+        try:
+            started.extend((job, self._start(job)) for job in jobs)
+            return [self._finish(job, process, began) for job, process in started]
+        finally:
+            for _, process in started:
+                _kill(process)
+
+    def _start(self, job: Job) -> subprocess.Popen[bytes]:
+        command = [*self.command, *self.flags, str(job.source), "-o", str(job.output), "-lm"]
+        with _log(job).open("wb") as log:
+            try:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=_environment(TMPDIR=str(job.output.parent)),
+                    process_group=0,
+                )
+            except OSError as error:
+                raise BackendError(
+                    f"C compiler {command[0]} does not run: {error.strerror}", remedy=REMEDY
+                ) from None
+
+    def _finish(self, job: Job, process: subprocess.Popen[bytes], began: float) -> str | None:
+        name = f"C compiler {self.command[0]}"
+        try:
+            status = process.wait(max(began + job.timeout - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            return f"{name} took longer than {job.timeout:.0f} s"
+        said = _log(job).read_text(errors="replace")
+        if status < 0:
+            return f"{name} was killed by signal {-status}\n{said}"
+        if status > 0:
+            return f"{name} failed with status {status}\n{said}"
+        return None if job.output.is_file() else f"{name} wrote no object\n{said}"
+
+
+def find_compiler() -> Compiler:
+    """The compiler that the setting CC names, else the first of cc, gcc and clang.
+
+    Raises BackendError where there is none, or where it does not work.
+    """
+    return _find(settings.cc)
+
+
+@functools.cache
+def _find(wanted: str) -> Compiler:
+    command = _command(wanted)
+    base = (*FLAGS, NATIVE)
+    said = _identify(command, base)
+    if said is None:
+        base = FLAGS
+        said = _identify(command, base)
+    if said is None:
+        raise BackendError(f"{shlex.join(command)} is no C compiler with GCC's options", remedy=REMEDY)
+    lines = [line.strip() for line in said.splitlines()]
+    version = next((line for line in lines if " version " in line), command[0])
+    native = next((line for line in lines if "cc1" in line), "")
+    if "clang" in version and "x86" in native:
+        base = (*base, CLANG_X86)
+    return Compiler(command, base, version, "\n".join((*command, *base, version, native)))
+
+
+def _command(wanted: str) -> tuple[str, ...]:
+    try:
+        words = shlex.split(wanted)
+    except ValueError as error:
+        raise BackendError(f"CC={wanted!r}: {error}", remedy="quote it as a shell would") from None
+    for name in words[:1] or CANDIDATES:
+        path = shutil.which(name)
+        if path is not None:
+            return (str(Path(path).absolute()), *words[1:])
+    raise BackendError(
+        f"no C compiler: CC={wanted!r} is not there" if wanted else "no C compiler", remedy=REMEDY
+    )
+
+
+def _identify(command: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
+    """What the compiler says of itself and of the target that the flags mean; None where it refuses them."""
+    try:
+        done = subprocess.run(
+            [*command, *flags, "-E", "-v", "-x", "c", os.devnull],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIMEOUT,
+            cwd="/",
+            env=_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BackendError(f"C compiler {command[0]} does not run: {error}", remedy=REMEDY) from None
+    return done.stderr if done.returncode == 0 else None
+
+
+def has_openmp(compiler: Compiler, folder: Path) -> bool:
+    """Whether a program with OpenMP compiles and links. `folder` takes the probe's files."""
+    source = folder / "openmp.c"
+    source.write_text(OPENMP_PROBE)
+    return with_openmp(compiler, True).run([Job(source, source.with_suffix(".so"))]) == [None]
+
+
+def with_openmp(compiler: Compiler, openmp: bool) -> Compiler:
+    """The compiler with the flag that turns OpenMP on, or with the one that accepts its pragmas."""
+    flag = OPENMP if openmp else NO_OPENMP
+    return replace(compiler, flags=(*compiler.flags, flag), identity=f"{compiler.identity}\n{flag}")
+
+
+def _environment(**values: str) -> Mapping[str, str]:
+    return {**os.environ, "LC_ALL": "C", **values}
+
+
+def _log(job: Job) -> Path:
+    return job.output.with_suffix(".log")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a compiler and the programs that it has started, unless it is done."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,63 @@
+"""The loader: functions out of compiled objects, through cffi. Week 2.
+
+One FFI and one signature serve all kernels: parsing declarations costs milliseconds, and is done once. Calls release
+the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+from uop_ir import BackendError
+
+from .cache import KernelSource, build
+
+ffi: Any = cffi.FFI()
+ffi.cdef(
+    """
+    void *dlopen(const char *path, int flags);
+    void *dlsym(void *object, const char *name);
+    char *dlerror(void);
+    typedef void kernel_function(void *const *buffers, const int64_t *scalars);
+    """
+)
+_system = ffi.dlopen(None)
+_lock = threading.Lock()
+_objects: dict[Path, Any] = {}
+
+
+def load(kernels: Sequence[KernelSource]) -> list[Any]:
+    """The functions of kernels, compiled where they are new: cffi pointers to `kernel_function`.
+
+    They stay loaded for the process. Raises BackendError where a kernel cannot be compiled or loaded.
+    """
+    return [_function(path, kernel.name) for path, kernel in zip(build(kernels), kernels, strict=True)]
+
+
+def _function(path: Path, name: str) -> Any:
+    with _lock:
+        if path not in _objects:
+            _objects[path] = _open(path)
+        found = _system.dlsym(_objects[path], name.encode())
+        if found == ffi.NULL:
+            raise BackendError(f"cannot load {name}: {_reason()}")
+    return ffi.cast("kernel_function *", found)
+
+
+def _open(path: Path) -> Any:
+    opened = _system.dlopen(bytes(path), ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+    if opened == ffi.NULL:
+        raise BackendError(
+            f"cannot load kernels: {_reason()}", remedy="set UOP_CACHE to a folder that programs may run from"
+        )
+    return opened
+
+
+def _reason() -> str:
+    reason = _system.dlerror()
+    return str(ffi.string(reason).decode(errors="replace")) if reason else "unknown reason"

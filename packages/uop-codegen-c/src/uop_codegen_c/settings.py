@@ -1,0 +1,24 @@
+"""Settings of the C backend. Week 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uop_ir import read_settings
+
+
+@dataclass
+class CSettings:
+    """OPT=0: no optimizer. STRICT=1: no freedoms of arithmetic. CC: the compiler. UOP_CACHE: the cache folder.
+
+    CC may carry arguments (`ccache gcc`); empty, it is the first of cc, gcc and clang on the PATH. UOP_CACHE empty
+    is `uop` in XDG_CACHE_HOME, or `~/.cache/uop`.
+    """
+
+    opt: int = 1
+    strict: int = 0
+    cc: str = ""
+    uop_cache: str = ""
+
+
+settings = read_settings(CSettings)
