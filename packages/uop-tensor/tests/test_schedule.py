@@ -12,10 +12,6 @@ from uop_tensor.program import canonical
 F32 = dtypes.f32
 
 
-def buffer(*shape: int, dtype=F32) -> UOp:
-    return UOp.buffer(math.prod(shape), dtype).reshape(shape)
-
-
 def plan(*values: UOp, donors=None, must=False, limits=None) -> Plan:
     """The plan of values; `donors` maps the number of a value to a BUFFER."""
     donors = {i: b.src[0] if b.op is Ops.RESHAPE else b for i, b in (donors or {}).items()}
@@ -58,197 +54,185 @@ def reductions(made: Plan) -> list[int]:
     return [sum(n.op is Ops.REDUCE for n in call.src[0].toposort()) for call in made.calls]
 
 
-def softmax(x: UOp) -> UOp:
-    shape = (*x.shape[:-1], 1)
-    top = x.reduce(Ops.MAX, 1).reshape(shape).expand(x.shape)
-    e = ((x - top) * 1.4426950408889634).alu(Ops.EXP2)
-    return e / e.reduce(Ops.ADD, 1).reshape(shape).expand(x.shape)
-
-
-def layer_norm(x: UOp, gain: UOp, bias: UOp) -> UOp:
-    shape, n = (*x.shape[:-1], 1), x.shape[-1]
-    mean = (x.reduce(Ops.ADD, 1) * (1 / n)).reshape(shape).expand(x.shape)
-    off = x - mean
-    variance = (off * off).reduce(Ops.ADD, 1) * (1 / n)
-    return off * (variance + 1e-5).alu(Ops.SQRT).alu(Ops.RECIP).reshape(shape).expand(x.shape) * gain + bias
-
-
-def matmul(a: UOp, b: UOp) -> UOp:
-    """(..., n, k) @ (..., k, m)"""
-    *batch, n, k = a.shape
-    m = b.shape[-1]
-    axes = (*range(len(batch)), len(batch) + 1, len(batch))
-    left = a.reshape((*batch, n, 1, k)).expand((*batch, n, m, k))
-    right = b.permute(axes[-len(b.shape) :] if len(b.shape) > 2 else (1, 0))
-    return (left * right.reshape((*b.shape[:-2], 1, m, k)).expand((*b.shape[:-2], n, m, k))).reduce(
-        Ops.ADD, 1
-    )
-
-
-def gelu(x: UOp) -> UOp:
-    inner = (x + x * x * x * 0.044715) * (2 * 0.7978845608028654 * 1.4426950408889634)
-    return x / ((-inner).alu(Ops.EXP2) + 1.0)
-
-
-def test_elementwise_chain_is_one_kernel():
-    x = buffer(8, 16)
+def test_elementwise_chain_is_one_kernel(graphs):
+    x = graphs.buffer(8, 16)
     assert kernels(((x + 1.0) * 2.0).maximum(0.0).alu(Ops.EXP2)) == 1
 
 
-def test_first_taste_is_one_kernel():
-    assert kernels((buffer(2, 3) * 2.0 + 1.0).maximum(0.0).reduce(Ops.ADD, 1)) == 1
+def test_first_taste_is_one_kernel(graphs):
+    assert kernels((graphs.buffer(2, 3) * 2.0 + 1.0).maximum(0.0).reduce(Ops.ADD, 1)) == 1
 
 
 @pytest.mark.parametrize("shape", [(4, 8), (64, 65), (2, 4, 64, 64), (256, 1024)])
-def test_softmax_is_one_kernel(shape):
-    assert kernels(softmax(buffer(*shape))) == 1
+def test_softmax_is_one_kernel(graphs, shape):
+    assert kernels(graphs.softmax(graphs.buffer(*shape))) == 1
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (8, 512)])
-def test_scaled_and_masked_softmax_is_one_kernel(shape):
-    mask = buffer(*shape, dtype=dtypes.bool)
-    scores = mask.where(buffer(*shape) * 0.125, -math.inf)
-    assert kernels(softmax(scores)) == 1
+def test_scaled_and_masked_softmax_is_one_kernel(graphs, shape):
+    mask = graphs.buffer(*shape, dtype=dtypes.bool)
+    scores = mask.where(graphs.buffer(*shape) * 0.125, -math.inf)
+    assert kernels(graphs.softmax(scores)) == 1
 
 
-def test_layer_norm_is_one_kernel():
-    assert kernels(layer_norm(buffer(32, 64), buffer(64), buffer(64))) == 1
+def test_layer_norm_is_one_kernel(graphs):
+    assert kernels(graphs.layer_norm(graphs.buffer(32, 64), graphs.buffer(64), graphs.buffer(64))) == 1
 
 
-def test_linear_and_gelu_is_one_kernel():
-    assert kernels(gelu(matmul(buffer(32, 64), buffer(64, 128)) + buffer(128))) == 1
+def test_linear_and_gelu_is_one_kernel(graphs):
+    assert (
+        kernels(
+            graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
+        )
+        == 1
+    )
 
 
-def test_two_layer_mlp_is_two_kernels():
-    h = gelu(matmul(buffer(32, 64), buffer(64, 128)) + buffer(128))
-    made = plan(matmul(h, buffer(128, 10)) + buffer(10))
+def test_two_layer_mlp_is_two_kernels(graphs):
+    h = graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
+    made = plan(graphs.matmul(h, graphs.buffer(128, 10)) + graphs.buffer(10))
     assert reductions(made) == [1, 1]
 
 
-def test_attention_is_three_kernels_after_the_projections():
-    q, k, v = (buffer(2, 4, 64, 16) for _ in range(3))
-    scores = matmul(q, k.permute((0, 1, 3, 2))) * 0.25
-    made = plan(matmul(softmax(scores), v))
+def test_attention_is_three_kernels_after_the_projections(graphs):
+    q, k, v = (graphs.buffer(2, 4, 64, 16) for _ in range(3))
+    scores = graphs.matmul(q, k.permute((0, 1, 3, 2))) * 0.25
+    made = plan(graphs.matmul(graphs.softmax(scores), v))
     assert reductions(made) == [1, 2, 1]
 
 
-def test_operand_of_a_matmul_that_is_dear_is_stored():
-    assert kernels(matmul(gelu(buffer(64, 64)), buffer(64, 64))) == 2
-    assert kernels(matmul(layer_norm(buffer(64, 64), buffer(64), buffer(64)), buffer(64, 64))) == 2
+def test_operand_of_a_matmul_that_is_dear_is_stored(graphs):
+    assert kernels(graphs.matmul(graphs.gelu(graphs.buffer(64, 64)), graphs.buffer(64, 64))) == 2
+    assert (
+        kernels(
+            graphs.matmul(
+                graphs.layer_norm(graphs.buffer(64, 64), graphs.buffer(64), graphs.buffer(64)),
+                graphs.buffer(64, 64),
+            )
+        )
+        == 2
+    )
 
 
-def test_operand_of_a_matmul_that_is_a_view_is_not_stored():
-    x = buffer(64, 64).permute((1, 0)).flip((True, False)).pad(((1, 1), (0, 0))).shrink(((1, 65), (0, 64)))
-    assert kernels(matmul(x, buffer(64, 64, dtype=dtypes.f16).cast(F32))) == 1
+def test_operand_of_a_matmul_that_is_a_view_is_not_stored(graphs):
+    x = (
+        graphs.buffer(64, 64)
+        .permute((1, 0))
+        .flip((True, False))
+        .pad(((1, 1), (0, 0)))
+        .shrink(((1, 65), (0, 64)))
+    )
+    assert kernels(graphs.matmul(x, graphs.buffer(64, 64, dtype=dtypes.f16).cast(F32))) == 1
 
 
-def test_reduce_with_two_users_is_stored():
-    total = buffer(64, 512).reduce(Ops.ADD, 1)
+def test_reduce_with_two_users_is_stored(graphs):
+    total = graphs.buffer(64, 512).reduce(Ops.ADD, 1)
     assert kernels(total + 1.0, total.alu(Ops.EXP2)) == 3 - 1  # the two users become one kernel
 
 
-def test_reduce_within_a_reduce_is_stored_where_it_would_be_repeated():
-    assert kernels(matmul(matmul(buffer(32, 32), buffer(32, 32)), buffer(32, 32))) == 2
-    assert kernels(buffer(8, 9, 10).reduce(Ops.ADD, 1).reduce(Ops.ADD, 1)) == 1
+def test_reduce_within_a_reduce_is_stored_where_it_would_be_repeated(graphs):
+    assert (
+        kernels(
+            graphs.matmul(graphs.matmul(graphs.buffer(32, 32), graphs.buffer(32, 32)), graphs.buffer(32, 32))
+        )
+        == 2
+    )
+    assert kernels(graphs.buffer(8, 9, 10).reduce(Ops.ADD, 1).reduce(Ops.ADD, 1)) == 1
 
 
-def test_residual_stream_is_stored_once():
-    x = buffer(32, 64)
-    h = x + matmul(layer_norm(x, buffer(64), buffer(64)), buffer(64, 64))
-    out = h + matmul(layer_norm(h, buffer(64), buffer(64)), buffer(64, 64))
+def test_residual_stream_is_stored_once(graphs):
+    x = graphs.buffer(32, 64)
+    h = x + graphs.matmul(graphs.layer_norm(x, graphs.buffer(64), graphs.buffer(64)), graphs.buffer(64, 64))
+    out = h + graphs.matmul(graphs.layer_norm(h, graphs.buffer(64), graphs.buffer(64)), graphs.buffer(64, 64))
     assert kernels(out) == 4
 
 
-def test_cheap_value_with_two_users_is_computed_twice():
-    x = buffer(64, 64) + 1.0
-    made = plan(matmul(buffer(64, 64), buffer(64, 64)) + x, x.permute((1, 0)).reduce(Ops.ADD, 1))
+def test_cheap_value_with_two_users_is_computed_twice(graphs):
+    x = graphs.buffer(64, 64) + 1.0
+    made = plan(
+        graphs.matmul(graphs.buffer(64, 64), graphs.buffer(64, 64)) + x, x.permute((1, 0)).reduce(Ops.ADD, 1)
+    )
     assert len(made.calls) == 2
     assert made.arena == 0
 
 
-def test_identical_kernels_have_one_body():
-    made = plan(*(gelu(matmul(buffer(32, 64), buffer(64, 128)) + buffer(128)) for _ in range(3)))
+def test_identical_kernels_have_one_body(graphs):
+    made = plan(
+        *(
+            graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
+            for _ in range(3)
+        )
+    )
     assert len(made.calls) == 3
     assert len(made.bodies) == 1
 
 
-def adam(count: int = 1):
-    values, donors = [], []
-    for _ in range(count):
-        p, g, m, v = (buffer(16, 8) for _ in range(4))
-        m2 = m * 0.9 + g * 0.1
-        v2 = v * 0.99 + g * g * 0.01
-        values += [m2, v2, p - m2 / (v2.alu(Ops.SQRT) + 1e-8) * 0.001]
-        donors += [m, v, p]
-    return values, dict(enumerate(donors))
-
-
-def test_optimizer_update_is_one_kernel_in_place():
-    values, donors = adam()
+def test_optimizer_update_is_one_kernel_in_place(graphs):
+    values, donors = graphs.adam()
     made = plan(*values, donors=donors)
     assert len(made.calls) == 1
     assert len(made.calls[0].src[0].src) == 3
     assert len(made.inputs) == 4  # parameter, gradient and moments: nothing new
 
 
-def test_optimizer_updates_of_two_parameters_share_a_body():
-    values, donors = adam(2)
+def test_optimizer_updates_of_two_parameters_share_a_body(graphs):
+    values, donors = graphs.adam(count=2)
     made = plan(*values, donors=donors)
     assert len(made.calls) == 2
     assert len(made.bodies) == 1
     assert len(made.inputs) == 8
 
 
-def test_in_place_is_refused_where_another_element_is_read():
-    x = buffer(4, 4)
+def test_in_place_is_refused_where_another_element_is_read(graphs):
+    x = graphs.buffer(4, 4)
     turned = plan(x.permute((1, 0)) + 1.0, donors={0: x})
     assert len(turned.inputs) == 2
     row = plan(x - x.reduce(Ops.MAX, 1).reshape((4, 1)).expand((4, 4)), donors={0: x})
     assert len(row.inputs) == 2
 
 
-def test_in_place_where_it_is_refused_can_be_forced_by_a_copy():
-    x = buffer(4, 4)
+def test_in_place_where_it_is_refused_can_be_forced_by_a_copy(graphs):
+    x = graphs.buffer(4, 4)
     made = plan(x.permute((1, 0)) + 1.0, donors={0: x}, must=True)
     assert len(made.calls) == 2
     assert len(made.inputs) == 1
 
 
-def test_in_place_store_runs_after_other_readers():
-    x, y = buffer(16, 64), buffer(64, 16)
-    made = plan(x * 2.0, matmul(x, y), donors={0: x})
+def test_in_place_store_runs_after_other_readers(graphs):
+    x, y = graphs.buffer(16, 64), graphs.buffer(64, 16)
+    made = plan(x * 2.0, graphs.matmul(x, y), donors={0: x})
     assert [call.src[0].toposort().keys() & set() for call in made.calls] == [set(), set()]
     store = made.calls[1]
     assert made.calls[0] in next(a for a in store.src[1:] if a.op is Ops.AFTER).src[1:]
 
 
-def test_in_place_is_refused_for_a_reader_of_the_result():
-    x = buffer(16, 16)
-    new = matmul(x, buffer(16, 16)).reshape((16, 16)) + 1.0
-    again = plan(new, matmul(new, x), donors={0: x})
+def test_in_place_is_refused_for_a_reader_of_the_result(graphs):
+    x = graphs.buffer(16, 16)
+    new = graphs.matmul(x, graphs.buffer(16, 16)).reshape((16, 16)) + 1.0
+    again = plan(new, graphs.matmul(new, x), donors={0: x})
     assert len(again.inputs) == 4
 
 
-def test_swap_goes_through_scratch():
-    a, b = buffer(4), buffer(4)
+def test_swap_goes_through_scratch(graphs):
+    a, b = graphs.buffer(4), graphs.buffer(4)
     made = plan(b, a, donors={0: a, 1: b}, must=True)
     assert len(made.inputs) == 2
     assert len(made.calls) == 3
 
 
-def test_constants_and_views_are_copied():
-    x = buffer(2, 3)
+def test_constants_and_views_are_copied(graphs):
+    x = graphs.buffer(2, 3)
     assert kernels(x.permute((1, 0))) == 1
     assert kernels(UOp.const(F32, 2.0).reshape((1, 1)).expand((2, 3))) == 1
 
 
-def test_nothing_is_run_for_no_elements():
-    assert kernels(buffer(0, 3) + 1.0) == 0
-    assert kernels(buffer(3, 0).reduce(Ops.ADD, 1)) == 1
+def test_nothing_is_run_for_no_elements(graphs):
+    assert kernels(graphs.buffer(0, 3) + 1.0) == 0
+    assert kernels(graphs.buffer(3, 0).reduce(Ops.ADD, 1)) == 1
 
 
-def test_limit_of_arguments():
-    values = [buffer(8) for _ in range(100)]
+def test_limit_of_arguments(graphs):
+    values = [graphs.buffer(8) for _ in range(100)]
     total = values[0]
     for v in values[1:]:
         total = total + v
@@ -259,31 +243,31 @@ def test_limit_of_arguments():
     assert len(plan(total, limits=limits).calls) == 8  # 15 values, six times 14 more, the last
 
 
-def test_one_operation_with_too_many_arguments():
+def test_one_operation_with_too_many_arguments(graphs):
     with pytest.raises(UopError, match="reads 3 values at once"):
-        plan(UOp(Ops.MULACC, [buffer(8) for _ in range(3)]), limits=Limits(arguments=3))
+        plan(UOp(Ops.MULACC, [graphs.buffer(8) for _ in range(3)]), limits=Limits(arguments=3))
 
 
-def test_scratch_is_used_again():
-    x = buffer(64, 64)
+def test_scratch_is_used_again(graphs):
+    x = graphs.buffer(64, 64)
     for _ in range(6):
-        x = matmul(x, buffer(64, 64))
+        x = graphs.matmul(x, graphs.buffer(64, 64))
     made = plan(x)
     assert len(made.calls) == 6
     assert made.arena == 2 * 64 * 64 * 4
 
 
-def test_long_chain():
-    x = buffer(8)
+def test_long_chain(graphs):
+    x = graphs.buffer(8)
     for _ in range(10_000):
         x = x + 1.0
     assert kernels(x) == 1
 
 
-def test_plan_does_not_depend_on_the_run():
+def test_plan_does_not_depend_on_the_run(graphs):
     def build() -> list[str]:
-        h = gelu(matmul(buffer(32, 64), buffer(64, 128)) + buffer(128))
-        return [c.key for c in plan(matmul(h, buffer(128, 10)), softmax(h)).calls]
+        h = graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
+        return [c.key for c in plan(graphs.matmul(h, graphs.buffer(128, 10)), graphs.softmax(h)).calls]
 
     assert build() == build()
     for first, second in pairwise([build(), build()]):

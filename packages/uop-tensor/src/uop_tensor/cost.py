@@ -11,6 +11,7 @@ The unit is one addition on one element.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import prod
 
 from uop_ir import INDEX_MAPS, Ops, UOp
@@ -33,6 +34,9 @@ WEIGHTS: dict[Ops, float] = {
 }
 #: Costs multiply through REDUCEs in REDUCEs; past this they say no more than that it is too much.
 MUCH = 1e30
+#: What a value made of constants alone may cost and still be a counter.
+COUNTER = 8.0
+COMPARISONS = (Ops.CMPEQ, Ops.CMPNE, Ops.CMPLT)
 
 
 def is_memory(node: UOp) -> bool:
@@ -50,17 +54,21 @@ def operands(node: UOp) -> tuple[UOp, ...]:
     return node.src[:1] if node.op in INDEX_MAPS else node.src
 
 
-def cheap_views(order: Iterable[UOp]) -> set[UOp]:
-    """Leaves, movement of leaves, and CASTs of these: never worth storing."""
-    cheap: set[UOp] = set()
-    for node in order:
-        if is_leaf(node) or ((node.op in INDEX_MAPS or node.op is Ops.CAST) and node.src[0] in cheap):
-            cheap.add(node)
-    return cheap
+@dataclass
+class Costs:
+    """`cost`: of an element of each node. `cheap`: the nodes that are never worth storing.
+
+    Cheap are leaves, movement and CASTs of cheap nodes, counters (small values made of constants alone, such as the
+    numbers 0, 1, 2, ...) and comparisons of a counter with a cheap node: the code generators turn a counter into a
+    loop index, and a sum over such a comparison, a one-hot, into one load.
+    """
+
+    cost: dict[UOp, float] = field(default_factory=dict)
+    cheap: set[UOp] = field(default_factory=set)
 
 
-def costs(order: Iterable[UOp], outputs: set[UOp], cheap: set[UOp]) -> dict[UOp, float]:
-    """The cost of an element of each node of `order`, sources first.
+def costs(order: Iterable[UOp], outputs: set[UOp]) -> Costs:
+    """The costs of the nodes of `order`, sources first.
 
     A source that is likely to be stored counts as a LOAD: an output, or a node with several users that is dear
     enough. What an EXPAND repeats counts once for all repetitions, as if it were computed outside of the loop that
@@ -71,16 +79,30 @@ def costs(order: Iterable[UOp], outputs: set[UOp], cheap: set[UOp]) -> dict[UOp,
     for node in order:
         for source in set(operands(node)):
             users[source] = users.get(source, 0) + 1
-    cost: dict[UOp, float] = {}
+    found = Costs()
     price: dict[UOp, float] = {}
+    variable: set[UOp] = set()  # depends on memory, or has a loop of its own
     for node in order:
-        own = _own(node, price, cheap)
+        own = _own(node, price, found.cheap)
+        if is_memory(node) or node.op is Ops.REDUCE or any(s in variable for s in operands(node)):
+            variable.add(node)
+        if _is_cheap(node, own, found.cheap, variable):
+            found.cheap.add(node)
+        fixed = node in found.cheap or node.op in INDEX_MAPS
         uses = users.get(node, 0)
-        fixed = node in cheap or node.op in INDEX_MAPS
         stored = not fixed and own * uses > own + STORE + uses * LOAD
-        cost[node] = own
+        found.cost[node] = own
         price[node] = LOAD if stored or (node in outputs and own > LOAD) else own
-    return cost
+    return found
+
+
+def _is_cheap(node: UOp, own: float, cheap: set[UOp], variable: set[UOp]) -> bool:
+    if is_leaf(node) or (node not in variable and own <= COUNTER):
+        return True
+    if any(s not in cheap for s in operands(node)):
+        return False
+    compares = node.op in COMPARISONS and any(s not in variable for s in node.src)
+    return compares or node.op in INDEX_MAPS or node.op is Ops.CAST
 
 
 def _own(node: UOp, price: dict[UOp, float], cheap: set[UOp]) -> float:
@@ -92,6 +114,8 @@ def _own(node: UOp, price: dict[UOp, float], cheap: set[UOp]) -> float:
         return min(count * (price[source] + 1.0), MUCH)
     if node.op in INDEX_MAPS:
         return price[node.src[0]] * _share(node.src[0], node, cheap)
+    if node.op is Ops.STACK:  # one of its operands, and the choice
+        return max(price[s] for s in node.src) + (0.0 if all(s.op is Ops.CONST for s in node.src) else 1.0)
     weight = WEIGHTS.get(node.op, 1.0)
     return min(weight + sum(price[s] * _share(s, node, cheap) for s in operands(node)), MUCH)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from uop_ir import INDEX_MAPS, AxisType, Ops, UOp, flatten, index, index_map
 from uop_rewrite import graph_rewrite, symbolic
 
-from .cost import LOAD, STORE, cheap_views, costs, is_leaf
+from .cost import LOAD, STORE, costs, is_leaf
 from .memory import extent, numel
 
 Index = tuple[UOp, ...]
@@ -107,8 +107,7 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
     """
     outputs = set(root.src)
     order = list(root.toposort())[:-1]
-    cheap = cheap_views(order)
-    cost = costs(order, outputs, cheap)
+    costed = costs(order, outputs)
     loops = _Loops()
     fusion = Fusion()
     demands: dict[UOp, dict[Demand, None]] = {node: {} for node in order}
@@ -117,15 +116,16 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
         if is_leaf(node):
             fusion.reads[node] = asked
             continue
-        choice = node not in cheap and node.op not in INDEX_MAPS
-        if node in outputs or node in forced or (choice and _pays(node, asked, cost[node])):
+        choice = node not in costed.cheap and node.op not in INDEX_MAPS
+        if node in outputs or node in forced or (choice and _pays(node, asked, costed.cost[node])):
             fusion.stored.append(node)
             fusion.reads[node] = asked
             asked = [loops.kernel(node)]
         propagate = _PROPAGATE.get(node.op, _elementwise)
         for demand in asked:
             for source, at, within in propagate(node, demand, loops):
-                demands[source][loops.demand(demand.kernel, at, within)] = None
+                if source.op is not Ops.CONST:
+                    demands[source][loops.demand(demand.kernel, at, within)] = None
     fusion.stored.reverse()
     return fusion
 

@@ -43,16 +43,19 @@ def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -
 
     Values that no donor takes get the slots from `inputs` on, in order.
     """
-    graph, fusion = schedule(root, limits)
     slots = {n.arg.slot: n for n in root.toposort() if is_memory(n)}
+    for value, want in zip(root.src, wants, strict=True):
+        if want.donor is not None and want.donor not in slots:
+            slots[want.donor] = UOp.param(want.donor, numel(value.shape), value.dtype)
+    donors = {v: slots[w.donor] for v, w in zip(root.src, wants, strict=True) if w.donor is not None}
+    graph, fusion = schedule(root, donors, limits)
     homes: dict[UOp, UOp] = {}
     copies: list[tuple[UOp, UOp]] = []
     placed: list[UOp] = []
     for value, want in zip(root.src, wants, strict=True):
         home = None
-        if want.donor is not None:
-            donor = slots.get(want.donor) or UOp.param(want.donor, numel(value.shape), value.dtype)
-            slots[want.donor] = donor
+        donor = donors.get(value)
+        if donor is not None:
             if _in_place(graph, fusion, value, donor):
                 home = homes[value] = donor
             elif want.must:

@@ -20,7 +20,8 @@ from .memory import base, new_buffer
 from .plan import Planned, Want, make_plan
 from .settings import settings
 
-#: A STACK of more operands than this becomes a STACK of STACKs, which can be cut into kernels.
+#: A STACK of more operands than this becomes a STACK of STACKs, which can be cut into kernels. One of constants is
+#: a table that the code generators know, and stays.
 STACK_LIMIT = 16
 
 
@@ -141,7 +142,7 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
             new[node] = new[node.src[0]]
         else:
             src = tuple(new[s] for s in node.src)
-            if node.op is Ops.STACK and len(src) > STACK_LIMIT:
+            if node.op is Ops.STACK and len(src) > STACK_LIMIT and any(s.op is not Ops.CONST for s in src):
                 new[node] = _stack(src)
             else:
                 new[node] = node if src == node.src else node.replace(src=src)

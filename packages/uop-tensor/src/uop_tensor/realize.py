@@ -6,23 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from uop_ir import Backend, Ops, UOp, UopError, get_backend, toposort
+from uop_ir import Ops, UOp, UopError, get_backend, toposort
 
 from .live import LIVE, Lazy, capture
 from .memory import base, buffers, new_buffer, numel, whole_buffer
 from .program import program
-
-_backends: dict[str, Backend] = {}
-
-
-def use_backend(backend: Backend) -> None:
-    """Take this backend for its name, instead of the installed one."""
-    _backends[backend.name] = backend
-
-
-def backend_of(device: str | None) -> Backend:
-    """The backend of a device; None: the default one. Raises BackendError where there is none."""
-    return _backends.get(device or "") or get_backend(device)
 
 
 def realize(
@@ -53,7 +41,7 @@ def realize(
             donors[wanted[root]] = given
     if not wanted:
         return values
-    backend = backend_of(device_of(values) or device)
+    backend = get_backend(device_of(values) or device)
     todo = program(list(wanted), donors, False, backend)
     stored = todo.run(todo.buffers, scalars or {})
     return [v if whole_buffer(v) is not None else stored[wanted[base(v)]].reshape(v.shape) for v in values]
@@ -85,7 +73,7 @@ def _moved(value: UOp, device: str) -> UOp:
     assert source is not None
     if source.arg.device == device:
         return value
-    target = new_buffer(backend_of(device), source.arg.size, source.dtype)
+    target = new_buffer(get_backend(device), source.arg.size, source.dtype)
     data = np.empty(source.arg.size, source.dtype.numpy)
     source.memo["memory"].backend.copy_out(source.memo["memory"].handle, data)
     target.memo["memory"].backend.copy_in(target.memo["memory"].handle, data)

@@ -6,7 +6,7 @@ the backend takes is cut further. Then kernels that walk the same elements of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -68,8 +68,9 @@ class Graph:
                 self.before[k] = (self.before[k] & ~(1 << other)) | self.before[into] | 1 << into
 
 
-def schedule(root: UOp, limits: Limits) -> tuple[Graph, Fusion]:
-    """The kernels of a graph in which all memory is PARAMs. `root` is a SINK of distinct values to store.
+def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Graph, Fusion]:
+    """The kernels of a graph in which all memory is PARAMs. `root` is a SINK of distinct values to store; `donors` is
+    the memory over which a value is to be stored, where it is known.
 
     Raises UopError where a single operation reads more memory arguments than a kernel may have.
     """
@@ -85,7 +86,7 @@ def schedule(root: UOp, limits: Limits) -> tuple[Graph, Fusion]:
             break
         forced |= cuts
     graph = Graph(kernels)
-    _merge_elementwise(graph, fusion, limits.arguments)
+    _merge_elementwise(graph, fusion, donors, limits.arguments)
     return graph, fusion
 
 
@@ -127,7 +128,7 @@ def _cut(value: UOp, stored: set[UOp], arguments: int) -> UOp:
     return best
 
 
-def _merge_elementwise(graph: Graph, fusion: Fusion, arguments: int) -> None:
+def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], arguments: int) -> None:
     """Make one kernel of kernels without a REDUCE that store the same shape and share memory.
 
     An optimizer's moments and parameter are computed from the same gradient: read once, stored in one loop. Each
@@ -143,21 +144,30 @@ def _merge_elementwise(graph: Graph, fusion: Fusion, arguments: int) -> None:
             into = graph.kernels[other]
             together = len(into.reads | kernel.reads) + len(into.values) + len(kernel.values)
             shared = into.reads.keys() & kernel.reads.keys() or other in graph.direct[k]
-            if shared and together <= arguments and _joinable(graph, fusion, other, k):
+            if shared and together <= arguments and _joinable(graph, fusion, donors, other, k):
                 graph.merge(other, k)
                 break
         else:
             group.append(k)
 
 
-def _joinable(graph: Graph, fusion: Fusion, earlier: int, later: int) -> bool:
-    """Whether nothing has to run between two kernels, and what one uses of the other is the element it stores."""
+def _joinable(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], earlier: int, later: int) -> bool:
+    """Whether nothing has to run between two kernels, and each uses of what the other stores, and of what stood there
+    before, only the element that it stores itself."""
     if graph.depends(earlier, later):
         return False
     if any(d != earlier and graph.depends(d, earlier) for d in graph.direct[later]):
         return False
-    users, used = graph.kernels[later].values, graph.kernels[earlier].values
-    return all(identity(d, v.shape) for v in used for d in fusion.reads[v] if d.kernel in users)
+    first, second = graph.kernels[earlier].values, graph.kernels[later].values
+    replaced = [(donors[v], second) for v in first if v in donors] + [
+        (donors[v], first) for v in second if v in donors
+    ]
+    return all(
+        identity(demand, memory.shape)
+        for memory, users in [*((v, second) for v in first), *replaced]
+        for demand in fusion.reads.get(memory, ())
+        if demand.kernel in users
+    )
 
 
 def run_order(graph: Graph) -> list[int]:

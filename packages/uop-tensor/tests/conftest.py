@@ -1,0 +1,63 @@
+"""Graphs that the tests of scheduling and realizing have in common."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from uop_ir import Ops, UOp, dtypes
+
+
+def buffer(*shape: int, dtype=dtypes.f32) -> UOp:
+    return UOp.buffer(math.prod(shape), dtype).reshape(shape)
+
+
+def softmax(x: UOp) -> UOp:
+    shape = (*x.shape[:-1], 1)
+    top = x.reduce(Ops.MAX, 1).reshape(shape).expand(x.shape)
+    e = ((x - top) * 1.4426950408889634).alu(Ops.EXP2)
+    return e / e.reduce(Ops.ADD, 1).reshape(shape).expand(x.shape)
+
+
+def layer_norm(x: UOp, gain: UOp, bias: UOp) -> UOp:
+    shape, n = (*x.shape[:-1], 1), x.shape[-1]
+    mean = (x.reduce(Ops.ADD, 1) * (1 / n)).reshape(shape).expand(x.shape)
+    off = x - mean
+    variance = (off * off).reduce(Ops.ADD, 1) * (1 / n)
+    return off * (variance + 1e-5).alu(Ops.SQRT).alu(Ops.RECIP).reshape(shape).expand(x.shape) * gain + bias
+
+
+def matmul(a: UOp, b: UOp) -> UOp:
+    """(..., n, k) @ (..., k, m)"""
+    *batch, n, k = a.shape
+    m = b.shape[-1]
+    axes = (*range(len(batch)), len(batch) + 1, len(batch))
+    left = a.reshape((*batch, n, 1, k)).expand((*batch, n, m, k))
+    right = b.permute(axes[-len(b.shape) :] if len(b.shape) > 2 else (1, 0))
+    return (left * right.reshape((*b.shape[:-2], 1, m, k)).expand((*b.shape[:-2], n, m, k))).reduce(
+        Ops.ADD, 1
+    )
+
+
+def gelu(x: UOp) -> UOp:
+    inner = (x + x * x * x * 0.044715) * (2 * 0.7978845608028654 * 1.4426950408889634)
+    return x / ((-inner).alu(Ops.EXP2) + 1.0)
+
+
+def adam(make=buffer, count: int = 1):
+    """The updates of parameters and their moments, and the buffers that they replace."""
+    values, donors = [], []
+    for _ in range(count):
+        p, g, m, v = (make(16, 8) for _ in range(4))
+        m2 = m * 0.9 + g * 0.1
+        v2 = v * 0.99 + g * g * 0.01
+        values += [m2, v2, p - m2 / (v2.alu(Ops.SQRT) + 1e-8) * 0.001]
+        donors += [m, v, p]
+    return values, dict(enumerate(donors))
+
+
+@pytest.fixture
+def graphs() -> SimpleNamespace:
+    return SimpleNamespace(
+        softmax=softmax, layer_norm=layer_norm, matmul=matmul, gelu=gelu, adam=adam, buffer=buffer
+    )
