@@ -1,0 +1,82 @@
+"""Expand: upcast and vector axes leave the loops and become registers. Week 3.
+
+An upcast range becomes copies, one a value; a vector range becomes the constant vector (0, 1, ..., n-1), and what
+depends on it a vector by broadcasting. A reduction over such a range keeps one accumulator a copy or lane and folds
+them behind its loop.
+"""
+
+from __future__ import annotations
+
+from uop_ir import AxisType, Ops, UOp, index
+
+from .loops import CLOSING
+
+EXPANDED = frozenset({AxisType.UPCAST, AxisType.VECTOR})
+
+
+def expand(root: UOp) -> UOp:
+    """The program without upcast and vector ranges. A range that is not of constant size stays a loop."""
+    new: dict[UOp, UOp] = {}
+    for node in root.toposort():
+        src = tuple(new[s] for s in node.src)
+        now = node if src == node.src else node.replace(src=src)
+        new[node] = _close(now) if now.op in CLOSING else now
+    return new[root]
+
+
+def _size(r: UOp) -> int:
+    return int(r.src[0].value)
+
+
+def _close(node: UOp) -> UOp:
+    """END or REDUCE with its expanded ranges resolved, innermost first."""
+    body, ranges = node.src[0], node.src[1:]
+    expanded = [r for r in ranges if r.arg[1] in EXPANDED]
+    kept = tuple(r for r in ranges if r.arg[1] not in EXPANDED)
+    if not expanded:
+        return node
+    bodies = [body]
+    lanes = 1
+    for r in reversed(expanded):
+        if r.arg[1] is AxisType.VECTOR:
+            lanes = _size(r)
+            bodies = [b.substitute({r: UOp(Ops.STACK, [index(i) for i in range(lanes)])}) for b in bodies]
+        else:
+            bodies = [b.substitute({r: index(i)}) for i in range(_size(r)) for b in bodies]
+    if node.op is Ops.END:
+        return _together([b.end(*kept) for b in bodies])
+    return _fold(node.arg[0], [_reduce(b, node, kept) for b in bodies], lanes)
+
+
+def _together(effects: list[UOp]) -> UOp:
+    """Effects as one; loops over the same ranges become one loop."""
+    groups: dict[tuple[UOp, ...], list[UOp]] = {}
+    for effect in effects:
+        for e in effect.src if effect.op is Ops.SINK else (effect,):
+            groups.setdefault(e.src[1:] if e.op is Ops.END else (), []).append(e)
+    out = [
+        e
+        for ranges, members in groups.items()
+        for e in (members if not ranges else [_merged(members, ranges)])
+    ]
+    return out[0] if len(out) == 1 else UOp.sink(*out)
+
+
+def _merged(ends: list[UOp], ranges: tuple[UOp, ...]) -> UOp:
+    return ends[0] if len(ends) == 1 else _together([e.src[0] for e in ends]).end(*ranges)
+
+
+def _reduce(body: UOp, node: UOp, kept: tuple[UOp, ...]) -> UOp:
+    return body.reduce(node.arg[0], 0, kept) if kept else body
+
+
+def _fold(op: Ops, parts: list[UOp], lanes: int) -> UOp:
+    """All accumulators and all their lanes as one value, by halves."""
+    while len(parts) > 1:
+        parts = [
+            parts[i].alu(op, parts[i + 1]) if i + 1 < len(parts) else parts[i]
+            for i in range(0, len(parts), 2)
+        ]
+    if lanes == 1 or parts[0].shape == ():
+        return parts[0]
+    return _fold(op, [parts[0].index(index(i)) for i in range(lanes)], 1)

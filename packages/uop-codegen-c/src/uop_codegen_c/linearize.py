@@ -1,0 +1,70 @@
+"""Linearize: one order of instructions, every value in the outermost loop in which it can stand. Week 3.
+
+A node stands in the loop of the innermost range that it depends on. Within a loop, nodes keep the topological order
+of the graph, except that the stores that nothing waits for come last: all loads of an iteration see memory as it was.
+"""
+
+from __future__ import annotations
+
+from uop_ir import Ops, UOp
+
+from .loops import open_ranges
+
+
+class Nest:
+    """Where each range and each node of a program stands."""
+
+    def __init__(self, root: UOp) -> None:
+        self.order = list(root.toposort())
+        self.chains: dict[UOp, tuple[UOp, ...]] = {}
+        for node in reversed(self.order):  # an outer END comes after those inside it
+            if node.op is Ops.END:
+                outer = self.chain(node)
+                for i, r in enumerate(node.src[1:]):
+                    self.chains[r] = (*outer, *node.src[1 : i + 2])
+
+    def chain(self, node: UOp) -> tuple[UOp, ...]:
+        """The ranges of the loops around a node, outermost first."""
+        chains = [self.chains[r] for r in open_ranges(node) if r in self.chains]
+        return max(chains, key=len, default=())
+
+
+def linearize(root: UOp) -> list[UOp]:
+    """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
+    nest = Nest(root)
+    blocks: dict[tuple[UOp, ...], list[UOp]] = {}
+    waited = {s for n in nest.order if n.op not in (Ops.SINK, Ops.END) for s in n.src}
+    homes = _scratch_homes(nest)
+    for node in nest.order:
+        if node.op is not Ops.RANGE:
+            blocks.setdefault(homes.get(node, nest.chain(node)), []).append(node)
+    for block in blocks.values():
+        block.sort(key=lambda n: (n.op is Ops.SINK) * 2 + (n.op is Ops.STORE and n not in waited))
+    out: list[UOp] = []
+    _emit((), blocks, out)
+    return out
+
+
+def _emit(chain: tuple[UOp, ...], blocks: dict[tuple[UOp, ...], list[UOp]], out: list[UOp]) -> None:
+    """One loop's nodes in order; recursion is as deep as the loops."""
+    for node in blocks.pop(chain, []):
+        if node.op is Ops.END:
+            inner = chain
+            for r in node.src[1:]:
+                inner = (*inner, r)
+                out.append(r)
+                _emit(inner, blocks, out)
+        out.append(node)
+
+
+def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
+    """Scratch memory stands in the loops that an AFTER of ranges alone puts it in."""
+    homes: dict[UOp, tuple[UOp, ...]] = {}
+    for node in nest.order:
+        if (
+            node.op is Ops.AFTER
+            and node.src[0].op is Ops.ALLOC
+            and all(s.op is Ops.RANGE for s in node.src[1:])
+        ):
+            homes[node.src[0]] = nest.chain(node)
+    return homes

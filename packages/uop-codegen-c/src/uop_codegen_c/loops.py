@@ -1,0 +1,50 @@
+"""Which loops a node stands in: the ranges that are open at it. Week 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uop_ir import AxisType, Ops, UOp
+
+CLOSING = frozenset({Ops.END, Ops.REDUCE})
+
+
+def open_ranges(node: UOp) -> frozenset[UOp]:
+    """The ranges whose value a node depends on, less those that END and REDUCE below it have closed."""
+    if "open" not in node.memo:
+        for n in node.toposort(gate=lambda n: "open" not in n.memo):
+            if "open" not in n.memo:
+                n.memo["open"] = _open(n)
+    found: frozenset[UOp] = node.memo["open"]
+    return found
+
+
+def _open(node: UOp) -> frozenset[UOp]:
+    if node.op is Ops.RANGE:
+        return node.src[0].memo["open"] | {node}
+    if node.op in CLOSING:
+        closed = node.src[1:]
+        ends = (r.src[0].memo["open"] for r in closed)
+        found: frozenset[UOp] = node.src[0].memo["open"].difference(closed).union(*ends)
+        return found - frozenset(closed)
+    return frozenset().union(*(s.memo["open"] for s in node.src))
+
+
+def all_ranges(root: UOp) -> list[UOp]:
+    """Every RANGE of a program, by number."""
+    return sorted((n for n in root.toposort() if n.op is Ops.RANGE), key=lambda r: int(r.arg[0]))
+
+
+def next_number(root: UOp) -> int:
+    """A number that no RANGE of a program has, nor any above it."""
+    return max((int(r.arg[0]) + 1 for r in all_ranges(root)), default=0)
+
+
+def retype(r: UOp, axis: AxisType) -> UOp:
+    """The same range as another type of axis."""
+    return r.replace(arg=(r.arg[0], axis))
+
+
+def in_order(ranges: Iterable[UOp]) -> tuple[UOp, ...]:
+    """Ranges by number."""
+    return tuple(sorted(ranges, key=lambda r: int(r.arg[0])))

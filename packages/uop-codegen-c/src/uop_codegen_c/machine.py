@@ -1,0 +1,46 @@
+"""What the optimizer must know of the machine: vector width, vector registers, threads. Week 6."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Bytes of a vector register, how many there are, and the threads that a kernel may use."""
+
+    vector_bytes: int
+    registers: int
+    threads: int
+
+
+@functools.cache
+def cpu_flags() -> frozenset[str]:
+    """The feature names that the kernel of the system lists for the first CPU; empty where it lists none."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return frozenset()
+    for line in info.read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()
+
+
+@functools.cache
+def this_machine() -> Machine:
+    """The machine that we run on; OMP_NUM_THREADS limits the threads."""
+    flags = cpu_flags()
+    if "avx512f" in flags:
+        width, registers = 64, 32
+    elif "avx" in flags:
+        width, registers = 32, 16
+    else:
+        width, registers = 16, 32 if platform.machine() in ("aarch64", "arm64") else 16
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return Machine(width, registers, int(asked) if asked.isdigit() and int(asked) > 0 else available)

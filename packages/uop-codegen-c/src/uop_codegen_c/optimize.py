@@ -1,0 +1,223 @@
+"""Optimize: choose a schedule of axis actions for a kernel, from strides and sizes alone. Week 6.
+
+The choices, in order. Vectors go along the last output axis where the memory is contiguous along it; an operand that
+is contiguous along the reduction instead is first staged in the other order, if it is read often enough. A reduction
+keeps a tile of accumulators in registers. A reduction that no output axis can vectorize is split over lanes, if it may
+be reassociated. The outermost output axis is shared by threads where the kernel is worth their start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uop_ir import AxisType, Kind, Ops, UOp
+from uop_rewrite import linear
+
+from .actions import Action, Retype, Split, Stage, extent, find_range
+from .freedoms import Freedoms
+from .loops import open_ranges
+from .machine import Machine, this_machine
+
+#: A kernel that makes fewer scalar operations than this runs on one thread.
+THREAD_WORK = 200_000
+#: Scalar operations that one op stands for in this count; the others count once.
+WORK = {Ops.EXP2: 20, Ops.LOG2: 30, Ops.SIN: 40, Ops.DIV: 4, Ops.SQRT: 4, Ops.RECIP: 4}
+#: Bytes of local memory that a staged operand may take.
+STAGE_BYTES = 256 << 10
+#: A staged operand must be read at least so many times as often as it is filled.
+STAGE_REUSE = 8
+#: Accumulator vectors of a reduction over lanes.
+ACCUMULATORS = 4
+#: Rows and vectors of a tile of accumulators that are tried.
+ROWS, VECTORS = (8, 6, 5, 4, 3, 2, 1), (4, 3, 2, 1)
+
+
+def optimize(root: UOp, free: Freedoms) -> UOp:
+    """A program after the schedule chosen for it; unchanged where the freedoms forbid to optimize."""
+    return choose(root, free, this_machine())[1] if free.optimize else root
+
+
+def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[tuple[Action, ...], UOp]:
+    """A schedule for a program at loop level, and the program after it."""
+    scheduler = Scheduler(root, free, machine)
+    for numbers in [[int(r.arg[0]) for r in n.src[1:]] for n in root.src if n.op is Ops.END]:
+        scheduler.nest(numbers)
+    return tuple(scheduler.actions), scheduler.root
+
+
+def stride(load: UOp, r: UOp) -> int | None:
+    """By how many elements a load moves when a range does; None where it is no constant number."""
+    total = 0
+    for term, k in linear(load.src[0].src[1]).terms:
+        if term is r:
+            total += k
+        elif r in open_ranges(term):
+            return None
+    return total
+
+
+def work(end: UOp) -> int:
+    """Scalar operations of a loop nest, at the greatest sizes."""
+    total = 0
+    for node in end.toposort():
+        if node.dtype.kind not in (Kind.VOID, Kind.INDEX) and node.op is not Ops.CONST:
+            times = WORK.get(node.op, 1)
+            for r in node.src[0].memo["open"] if node.op is Ops.REDUCE else open_ranges(node):
+                times *= extent(r)
+            total += times
+    return total
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A loop nest as it is now: its END, the loads from arguments, and the reductions."""
+
+    end: UOp
+    loads: tuple[UOp, ...]
+    reductions: tuple[UOp, ...]
+
+
+class Scheduler:
+    """Chooses actions for one program and applies them as it goes."""
+
+    def __init__(self, root: UOp, free: Freedoms, machine: Machine) -> None:
+        self.root, self.free, self.machine = root, free, machine
+        self.actions: list[Action] = []
+
+    def do(self, action: Action) -> None:
+        self.root = action.apply(self.root)
+        self.actions.append(action)
+
+    def look(self, numbers: list[int]) -> Loops:
+        """The nest that closes the ranges with these numbers."""
+        ranges = {find_range(self.root, n) for n in numbers}
+        (end,) = [n for n in self.root.src if n.op is Ops.END and set(n.src[1:]) == ranges]
+        order = end.toposort()
+        loads = tuple(n for n in order if n.op is Ops.LOAD and n.src[0].src[0].op is Ops.PARAM)
+        return Loops(end, loads, tuple(n for n in order if n.op is Ops.REDUCE))
+
+    def nest(self, numbers: list[int]) -> None:
+        """Choose for one loop nest, whose ranges have these numbers, outermost first."""
+        loops = self.look(numbers)
+        total = work(loops.end)
+        itemsize = max(n.src[1].dtype.itemsize for n in loops.end.toposort() if n.op is Ops.STORE)
+        lanes = self.machine.vector_bytes // max(4, itemsize)
+        fixed = [n for n in numbers if find_range(self.root, n).src[0].op is Ops.CONST]
+        last = numbers[-1]
+        threads = numbers[0]
+        tiled = False
+        if last in fixed and extent(find_range(self.root, last)) >= lanes:
+            self.stage(numbers, last)
+            loops = self.look(numbers)
+            tiled = self.contiguous(loops, last)
+        if self.free.reassociate:
+            self.lanes_of_reductions(self.look(numbers), None if not tiled else last, lanes)
+        if tiled:
+            threads = self.tile(self.look(numbers), numbers, fixed, lanes)
+        r = find_range(self.root, threads)
+        if total >= THREAD_WORK and self.machine.threads > 1 and extent(r) > 1 and r.arg[1] is AxisType.LOOP:
+            self.do(Retype(threads, AxisType.THREAD))
+
+    def contiguous(self, loops: Loops, last: int) -> bool:
+        """Whether every load stands still or moves by one element along the last output axis."""
+        r = find_range(self.root, last)
+        return all(stride(n, r) in (0, 1) for n in loops.loads)
+
+    def stage(self, numbers: list[int], last: int) -> None:
+        """Stage the operands of reductions that lie in the other order, where they fit and are read again."""
+        loops = self.look(numbers)
+        r = find_range(self.root, last)
+        outputs = loops.end.src[1:]
+        for load in loops.loads:
+            if stride(load, r) in (0, 1, None):
+                continue
+            inside = [q for q in open_ranges(load) if q not in outputs]
+            if not inside or any(q.src[0].op is not Ops.CONST for q in (*inside, r)):
+                continue
+            around = [i for i, q in enumerate(outputs) if q in open_ranges(load) and q is not r]
+            reuse = 1
+            for q in outputs[max(around, default=-1) + 1 : -1]:
+                reuse *= extent(q)
+            size = load.dtype.itemsize * extent(r)
+            for q in inside:
+                size *= extent(q)
+            if reuse >= STAGE_REUSE and size <= STAGE_BYTES:
+                order = sorted(int(q.arg[0]) for q in inside)
+                self.do(Stage(load.src[0].src[0].arg.slot, (*order, last)))
+                return self.stage(numbers, last)
+        return None
+
+    def lanes_of_reductions(self, loops: Loops, last: int | None, lanes: int) -> None:
+        """Split reductions that no output axis makes vectors of, where their loads are contiguous."""
+        r_last = None if last is None else find_range(self.root, last)
+        chosen: dict[int, int] = {}
+        for node in loops.reductions:
+            r = node.src[-1]
+            below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
+            strides = [stride(n, r) for n in below]
+            if r_last is not None and r_last in open_ranges(node):
+                chosen[int(r.arg[0])] = 0
+            elif r.src[0].op is Ops.CONST and extent(r) >= lanes and strides and set(strides) <= {0, 1}:
+                chosen.setdefault(int(r.arg[0]), extent(r))
+            else:
+                chosen[int(r.arg[0])] = 0
+        for number, size in chosen.items():
+            if not size:
+                continue
+            many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes), 1)
+            inner = self.split(number, many * lanes, AxisType.UPCAST)
+            self.split(inner, lanes, AxisType.VECTOR)
+
+    def split(self, number: int, factor: int, axis: AxisType) -> int:
+        """Split a range, or retype it where the factor is its size; the number of the inner range."""
+        r = find_range(self.root, number)
+        if extent(r) == factor:
+            self.do(Retype(number, axis))
+            return number
+        before = {int(n.arg[0]) for n in self.root.toposort() if n.op is Ops.RANGE}
+        self.do(Split(number, factor, axis))
+        return max(before) + 2
+
+    def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> int:
+        """Make vectors of the last axis and, for reductions along it, a tile of rows; the number of the outer axis."""
+        last = numbers[-1]
+        r = find_range(self.root, last)
+        tall = [n for n in loops.reductions if r in open_ranges(n)]
+        size = extent(r)
+        row = self.row_axis(loops, numbers, fixed) if tall else None
+        rows, vectors = self.shape_of_tile(
+            0 if row is None else extent(find_range(self.root, row)), size, lanes
+        )
+        if not tall:
+            rows, vectors = 1, 1
+        outer = numbers[0]
+        if row is not None and rows > 1:
+            inner = self.split(row, rows, AxisType.UPCAST)
+            outer = inner - 1 if row == outer and inner != row else outer
+        inner = self.split(last, lanes * vectors, AxisType.UPCAST)
+        if last == numbers[0] and inner != last:
+            outer = inner - 1
+        self.split(inner, lanes, AxisType.VECTOR)
+        return outer
+
+    def row_axis(self, loops: Loops, numbers: list[int], fixed: list[int]) -> int | None:
+        """The innermost other output axis that some operand of a reduction does not move along."""
+        for number in reversed(numbers[:-1]):
+            r = find_range(self.root, number)
+            if number in fixed and any(r not in open_ranges(n) for n in loops.loads if open_ranges(n)):
+                return number
+        return None
+
+    def shape_of_tile(self, height: int, width: int, lanes: int) -> tuple[int, int]:
+        """Rows and vectors whose accumulators and operands fit the registers, with the most products a load."""
+        best, found = (-1.0, 0), (1, 1)
+        for rows in ROWS if height else (1,):
+            for vectors in VECTORS:
+                fits = rows * vectors + vectors + 1 <= self.machine.registers
+                if not fits or (rows > 1 and height % rows) or lanes * vectors > width:
+                    continue
+                waste = width % (lanes * vectors) // lanes
+                score = (rows * vectors / (rows + vectors) - 0.25 * waste, rows * vectors)
+                if score > best:
+                    best, found = score, (rows, vectors)
+        return found

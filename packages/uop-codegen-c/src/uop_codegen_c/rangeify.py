@@ -1,0 +1,306 @@
+"""Rangeify: from tensors to loops. Every element gets an index; movement ops become index arithmetic. Week 4.
+
+Two walks over the kernel's body. The first goes from the stores to the sources and collects, for each node, the
+positions at which its users want it; movement ops pass them on through their index maps, a REDUCE adds ranges of its
+own. The second goes from the sources to the stores and builds each node once for each position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from uop_ir import (
+    INDEX_MAPS,
+    AxisType,
+    Ops,
+    UOp,
+    VerifyError,
+    call_params,
+    dtypes,
+    flatten,
+    index,
+    index_map,
+)
+from uop_rewrite import bounds, graph_rewrite, symbolic
+
+
+class Demand(NamedTuple):
+    """A position in a node, one index an axis, and the condition under which the element exists (None: always)."""
+
+    at: tuple[UOp, ...]
+    valid: UOp | None
+
+
+MEMORY = frozenset({Ops.PARAM, Ops.BUFFER, Ops.ALLOC})
+TRUE = UOp.const(dtypes.bool, True)
+#: Narrow floats: their sums are kept in f32 and rounded at the end.
+NARROW = frozenset({dtypes.f16, dtypes.bf16})
+
+
+@dataclass
+class Lowering:
+    """The state of one kernel's lowering."""
+
+    demands: dict[UOp, dict[Demand, None]] = field(default_factory=dict)
+    values: dict[tuple[UOp, Demand], UOp] = field(default_factory=dict)
+    ranges: dict[object, tuple[UOp, ...]] = field(default_factory=dict)
+    depths: dict[UOp, int] = field(default_factory=dict)
+    count: int = 0
+    scratch: int = 0
+
+    def new_ranges(self, key: object, shape: tuple[int | UOp, ...], axis: AxisType) -> tuple[UOp, ...]:
+        """One index an axis: a new RANGE, or 0 where the axis has size 1. The same key gives the same ranges."""
+        if key not in self.ranges:
+            out = []
+            for size in shape:
+                if size == 1:
+                    out.append(index(0))
+                else:
+                    out.append(UOp.range(size, self.count, axis))
+                    self.count += 1
+            self.ranges[key] = tuple(out)
+        return self.ranges[key]
+
+    def reduce_ranges(self, node: UOp, demand: Demand) -> tuple[UOp, ...]:
+        """The ranges that a REDUCE folds at a position. Reductions that stand on as many others share one loop."""
+        extents = node.src[0].shape[node.ndim :]
+        return self.new_ranges((demand, extents, self.depths[node]), extents, AxisType.REDUCE)
+
+    def demand(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None) -> None:
+        """Ask for a node at a position."""
+        self.demands.setdefault(node, {})[canonical(at, valid)] = None
+
+    def value(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None) -> UOp:
+        """What a node became at a position that was asked for."""
+        return self.values[node, canonical(at, valid)]
+
+
+def canonical(at: tuple[UOp, ...], valid: UOp | None) -> Demand:
+    """A demand in the one form that equal positions share."""
+    condition = None if valid is None else simplify(valid)
+    return Demand(tuple(simplify(i) for i in at), None if condition is TRUE else condition)
+
+
+def simplify(node: UOp) -> UOp:
+    """A small index or condition in canonical form, kept in its memo."""
+    if "simple" not in node.memo:
+        node.memo["simple"] = graph_rewrite(node, symbolic)
+    simple: UOp = node.memo["simple"]
+    return simple
+
+
+def rangeify(body: UOp) -> UOp:
+    """A kernel at tensor level, a SINK of STOREs to views of PARAMs, as loops over memory.
+
+    Raises VerifyError where the body is no such SINK, or reads what it stores at another shape.
+    """
+    call_params(body)
+    state = Lowering()
+    order = body.toposort()
+    for node in order:
+        below = max((state.depths[s] for s in node.src), default=0)
+        state.depths[node] = below + 1 if node.op is Ops.REDUCE else below
+    stores: list[tuple[UOp, tuple[UOp, ...]]] = []
+    for store in body.src:
+        if store.op is not Ops.STORE:
+            raise VerifyError(f"a kernel's body is a SINK of STOREs, has {store.op!r}")
+        ranges = state.new_ranges(store.src[0].shape, store.src[0].shape, AxisType.LOOP)
+        stores.append((store, ranges))
+        state.demand(store.src[0], ranges, None)
+        state.demand(store.src[1], _broadcast_at(store.src[1], ranges), None)
+    _check_stores(body)
+    for node in reversed(order):
+        for want in tuple(state.demands.get(node, ())):
+            DEMAND.get(node.op, _demand_elementwise)(state, node, want)
+    for node in order:
+        for want in state.demands.get(node, ()):
+            state.values[node, want] = BUILD.get(node.op, _build_elementwise)(state, node, want)
+    return UOp.sink(*_nests(state, stores))
+
+
+def _check_stores(body: UOp) -> None:
+    """All stores of a kernel see memory as it was before: in one loop nest that is so, across several it is not."""
+    if len({s.src[0].shape for s in body.src}) == 1:
+        return
+    stored = {n for s in body.src for n in s.src[0].toposort() if n.op is Ops.PARAM}
+    read = {n for s in body.src for n in s.src[1].toposort() if n.op is Ops.PARAM and n.shape}
+    if stored & read:
+        raise VerifyError(
+            "a kernel that stores values of several shapes reads what it stores", remedy="split it"
+        )
+
+
+def _nests(state: Lowering, stores: list[tuple[UOp, tuple[UOp, ...]]]) -> list[UOp]:
+    """One END for all stores that share their ranges."""
+    groups: dict[tuple[UOp, ...], list[UOp]] = {}
+    for store, ranges in stores:
+        place = _element(state, store.src[0], ranges)
+        value = state.value(store.src[1], _broadcast_at(store.src[1], ranges), None)
+        groups.setdefault(ranges, []).append(place.store(value))
+    return [
+        (effects[0] if len(effects) == 1 else UOp.sink(*effects)).end(
+            *(r for r in ranges if r.op is Ops.RANGE)
+        )
+        for ranges, effects in groups.items()
+    ]
+
+
+def _element(state: Lowering, view: UOp, at: tuple[UOp, ...]) -> UOp:
+    """The INDEX of an element of a view of memory."""
+    position = at
+    while view.op not in MEMORY:
+        if view.op not in INDEX_MAPS or view.op is Ops.PAD:
+            raise VerifyError(f"cannot store through {view.op!r}", remedy="store to a view of a PARAM")
+        position, _ = index_map(view, position)
+        view = view.src[0]
+    return view.index(simplify(position[0]))
+
+
+def _broadcast_at(source: UOp, at: tuple[UOp, ...]) -> tuple[UOp, ...]:
+    """The position in an operand that broadcasts to the position `at` of the result."""
+    if not source.shape:
+        return ()
+    return tuple(
+        index(0) if s == 1 else i for s, i in zip(source.shape, at[-len(source.shape) :], strict=True)
+    )
+
+
+# elementwise, and everything that has no row below
+
+
+def _demand_elementwise(state: Lowering, node: UOp, want: Demand) -> None:
+    for source in node.src:
+        state.demand(source, _broadcast_at(source, want.at), want.valid)
+
+
+def _build_elementwise(state: Lowering, node: UOp, want: Demand) -> UOp:
+    return node.replace(src=[state.value(s, _broadcast_at(s, want.at), want.valid) for s in node.src])
+
+
+def _demand_none(state: Lowering, node: UOp, want: Demand) -> None:
+    return None
+
+
+def _demand_movement(state: Lowering, node: UOp, want: Demand) -> None:
+    at, condition = index_map(node, want.at)
+    state.demand(node.src[0], at, _both(want.valid, condition))
+
+
+def _build_movement(state: Lowering, node: UOp, want: Demand) -> UOp:
+    at, condition = index_map(node, want.at)
+    valid = _both(want.valid, condition)
+    value = state.value(node.src[0], at, valid)
+    if condition is None or (value.op is Ops.LOAD and len(value.src[0].src) == 3):
+        return value
+    return simplify(condition).where(value, node.const_like(0))
+
+
+def _both(first: UOp | None, second: UOp | None) -> UOp | None:
+    if first is None or second is None:
+        return first or second
+    return first & second
+
+
+def _build_memory(state: Lowering, node: UOp, want: Demand) -> UOp:
+    if not node.shape:
+        return node
+    return node.index(*want.at, *(() if want.valid is None else (want.valid,))).load()
+
+
+def _demand_reduce(state: Lowering, node: UOp, want: Demand) -> None:
+    state.demand(node.src[0], want.at + state.reduce_ranges(node, want), want.valid)
+
+
+def _build_reduce(state: Lowering, node: UOp, want: Demand) -> UOp:
+    """Narrow floats are folded in f32. An axis of size 1 is folded without a loop: identity + x."""
+    ranges = state.reduce_ranges(node, want)
+    value = state.value(node.src[0], want.at + ranges, want.valid)
+    op = node.arg[0]
+    wide = value.cast(dtypes.f32) if node.dtype in NARROW else value
+    loops = tuple(r for r in ranges if r.op is Ops.RANGE)
+    if loops:
+        wide = wide.reduce(op, 0, loops)
+    elif op is Ops.ADD and wide.dtype.is_float:
+        wide = wide + 0.0
+    return wide.cast(node.dtype)
+
+
+def _demand_stack(state: Lowering, node: UOp, want: Demand) -> None:
+    if _progression(node) is None:
+        for source in node.src:
+            state.demand(source, want.at[1:], want.valid)
+
+
+def _progression(node: UOp) -> tuple[int, int] | None:
+    """(first, step) of a STACK of integer constants in arithmetic progression; else None."""
+    if node.dtype.is_float or any(s.op is not Ops.CONST for s in node.src):
+        return None
+    values = [int(s.value) for s in node.src]
+    step = values[1] - values[0] if len(values) > 1 else 0
+    return (values[0], step) if values == [values[0] + step * i for i in range(len(values))] else None
+
+
+def _build_stack(state: Lowering, node: UOp, want: Demand) -> UOp:
+    """The source at the first index: a formula where the sources are a progression, else a choice."""
+    at = want.at[0]
+    progression = _progression(node)
+    if progression is not None:
+        first, step = progression
+        return simplify(at * step + first).cast(node.dtype)
+    sources = [state.value(s, want.at[1:], want.valid) for s in node.src]
+    out = sources[-1]
+    for position in range(len(sources) - 2, -1, -1):
+        out = at.eq(position).where(sources[position], out)
+    return out
+
+
+def _stage_ranges(state: Lowering, node: UOp) -> tuple[UOp, ...]:
+    return state.new_ranges(node, node.shape, AxisType.LOOP)
+
+
+def _demand_stage(state: Lowering, node: UOp, want: Demand) -> None:
+    state.demand(node.src[0], _stage_ranges(state, node), None)
+
+
+def _build_stage(state: Lowering, node: UOp, want: Demand) -> UOp:
+    """Fill scratch memory once, with loops of its own, and read it at the position wanted."""
+    ranges = _stage_ranges(state, node)
+    key = (node, "fill")
+    if key not in state.ranges:
+        size = 1
+        for d in node.shape:
+            size *= bounds(index(d))[1]
+        memory = UOp.alloc(state.scratch, size, node.dtype, node.arg)
+        state.scratch += 1
+        fill = memory.index(simplify(flatten(node.shape, ranges))).store(
+            state.value(node.src[0], ranges, None)
+        )
+        state.ranges[key] = (memory.after(fill.end(*(r for r in ranges if r.op is Ops.RANGE))),)
+    filled = state.ranges[key][0]
+    at = simplify(flatten(node.shape, want.at))
+    return filled.index(at, *(() if want.valid is None else (want.valid,))).load()
+
+
+_Demander = Callable[[Lowering, UOp, Demand], None]
+_Builder = Callable[[Lowering, UOp, Demand], UOp]
+
+#: What each op asks of its sources; the ops that are not here ask for the same position, broadcast.
+DEMAND: dict[Ops, _Demander] = {
+    **dict.fromkeys(INDEX_MAPS, _demand_movement),
+    **dict.fromkeys((*MEMORY, Ops.CONST, Ops.RANGE), _demand_none),
+    Ops.REDUCE: _demand_reduce,
+    Ops.STACK: _demand_stack,
+    Ops.STAGE: _demand_stage,
+}
+#: What each op becomes at a position; the ops that are not here stay, on their sources at that position.
+BUILD: dict[Ops, _Builder] = {
+    **dict.fromkeys(INDEX_MAPS, _build_movement),
+    **dict.fromkeys(MEMORY, _build_memory),
+    Ops.CONST: lambda state, node, want: node,
+    Ops.RANGE: lambda state, node, want: node,
+    Ops.REDUCE: _build_reduce,
+    Ops.STACK: _build_stack,
+    Ops.STAGE: _build_stage,
+}

@@ -1,0 +1,50 @@
+"""uop-rewrite: patterns, a rewrite engine, folding, bounds and index arithmetic over the nodes of uop-ir. Week 1."""
+
+from .bounds import bounds
+from .collapse import collapse
+from .engine import (
+    ANY,
+    BOOL,
+    FLOATS,
+    INDEX,
+    INTEGERS,
+    NUMBERS,
+    VALUES,
+    RewriteError,
+    Rule,
+    RuleSet,
+    graph_rewrite,
+)
+from .linear import Linear, build, linear
+from .passes import Before, Pass, check_order, run_passes
+from .pattern import Pattern, const, matches, var
+from .symbolic import folding, symbolic
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "FLOATS",
+    "INDEX",
+    "INTEGERS",
+    "NUMBERS",
+    "VALUES",
+    "Before",
+    "Linear",
+    "Pass",
+    "Pattern",
+    "RewriteError",
+    "Rule",
+    "RuleSet",
+    "bounds",
+    "build",
+    "check_order",
+    "collapse",
+    "const",
+    "folding",
+    "graph_rewrite",
+    "linear",
+    "matches",
+    "run_passes",
+    "symbolic",
+    "var",
+]

@@ -1,0 +1,118 @@
+"""Reductions that need no loop: a sum over a range that picks one element, or that adds one value again and again.
+
+Week 1. Rules for REDUCE at loop level, whose sources after the first are the ranges that it closes.
+"""
+
+from __future__ import annotations
+
+from uop_ir import Kind, Ops, UOp, dtypes
+
+from .bounds import bounds
+from .engine import INTEGERS, VALUES, Rule, RuleSet
+from .pattern import Pattern
+
+
+def _conjuncts(condition: UOp) -> list[UOp]:
+    out, stack = [], [condition]
+    while stack:
+        node = stack.pop()
+        if node.op is Ops.AND:
+            stack += [node.src[1], node.src[0]]
+        else:
+            out.append(node)
+    return out
+
+
+def _all(conditions: list[UOp]) -> UOp | None:
+    out: UOp | None = None
+    for condition in conditions:
+        out = condition if out is None else out & condition
+    return out
+
+
+def _selects(condition: UOp, r: UOp) -> UOp | None:
+    """The index i where a condition says `r == i` and i does not depend on r; else None."""
+    if condition.op is not Ops.CMPEQ:
+        return None
+    for side, other in (condition.src, condition.src[::-1]):
+        lo, hi = bounds(r)
+        exact = side is r or (
+            side.op is Ops.CAST and side.src[0] is r and side.dtype.min <= lo and hi <= side.dtype.max
+        )
+        if exact and other.dtype.kind is not Kind.FLOAT and r not in other.toposort():
+            return other.cast(dtypes.index)
+    return None
+
+
+def _guarded(value: UOp, r: UOp, at: UOp, valid: UOp | None) -> UOp:
+    """`value` with r replaced by `at`; each access that depended on r is valid only where `valid` is true."""
+    new: dict[UOp, UOp] = {r: at}
+    for node in value.toposort():
+        if node in new:
+            continue
+        src = tuple(new[s] for s in node.src)
+        if src == node.src:
+            new[node] = node
+            continue
+        changed = node.replace(src=src)
+        if node.op is Ops.INDEX and valid is not None and changed.src[1] is not node.src[1]:
+            both = valid if len(src) == 2 else src[2] & valid
+            changed = UOp(Ops.INDEX, (src[0], src[1], both))
+        new[node] = changed
+    return new[value]
+
+
+def _reads_under(value: UOp, guard: UOp) -> bool:
+    """Whether a value is a LOAD that is 0 where `guard` is false."""
+    return value.op is Ops.LOAD and value.src[0].src[2:] == (guard,)
+
+
+def _pick(n: UOp) -> UOp | None:
+    """sum over r of where(r == i and rest, v(r), 0) == where(0 <= i < end and rest(i), v(i), 0), i free of r.
+
+    All other terms add +0.0 to a sum that starts from +0.0, so the bits are those of 0 + v(i).
+    """
+    value, ranges = n.src[0], n.src[1:]
+    if n.arg[0] is not Ops.ADD or value.op is not Ops.WHERE or value.shape != ():
+        return None
+    condition, picked, other = value.src
+    if other.op is not Ops.CONST or other.arg != n.const_like(0).arg:
+        return None
+    conditions = _conjuncts(condition)
+    for r in ranges:
+        for which in conditions:
+            at = _selects(which, r)
+            if at is None:
+                continue
+            inside = [at < r.src[0], UOp.const(dtypes.index, -1) < at]
+            valid = _all([c for c in inside if bounds(c) != (1, 1)])
+            rest = [_guarded(c, r, at, valid) for c in conditions if c is not which]
+            new = _guarded(picked, r, at, valid)
+            guard = _all(rest + ([] if valid is None else [valid]))
+            if guard is not None and not _reads_under(new, guard):
+                new = guard.where(new, n.const_like(0))
+            left = tuple(q for q in ranges if q is not r)
+            if left:
+                return UOp(Ops.REDUCE, (new, *left), n.arg)
+            return new + n.const_like(0) if n.dtype.is_float else new
+    return None
+
+
+def _repeat(n: UOp) -> UOp | None:
+    """sum over r of v == v * end, where v does not depend on r: integers, which wrap alike on both sides."""
+    value, ranges = n.src[0], n.src[1:]
+    inside = value.toposort()
+    for r in ranges:
+        if n.arg[0] is Ops.ADD and r not in inside:
+            left = tuple(q for q in ranges if q is not r)
+            total = value * r.src[0].cast(n.dtype)
+            return UOp(Ops.REDUCE, (total, *left), n.arg) if left else total
+    return None
+
+
+collapse = RuleSet(
+    [
+        Rule("pick", Pattern(Ops.REDUCE, None, "n"), _pick, types=VALUES),
+        Rule("repeat", Pattern(Ops.REDUCE, None, "n"), _repeat, types=INTEGERS),
+    ]
+)
