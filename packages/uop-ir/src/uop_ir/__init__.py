@@ -9,6 +9,7 @@ from .backend import (
     backend_names,
     get_backend,
 )
+from .cli import CommandParser
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
 from .interp import evaluate, run_program
@@ -32,6 +33,7 @@ __all__ = [
     "BackendError",
     "BoundsError",
     "Buffer",
+    "CommandParser",
     "Const",
     "DType",
     "Executable",

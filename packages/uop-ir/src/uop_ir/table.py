@@ -372,6 +372,8 @@ def _copy(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 def _const(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, Const):
         raise fail(op, f"arg must be a Const, not {arg!r}", "use UOp.const")
+    if arg.dtype.kind not in VALUE:
+        raise fail(op, f"no constant is of dtype {arg.dtype}", part="dtype")
     return arg.dtype, (), AddrSpace.ALU
 
 

@@ -1,0 +1,103 @@
+"""The command `uopc`: finds a subcommand among the installed ones, runs it, and says our errors in one line. Week 1."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import NoReturn, cast
+
+from .errors import UopError
+from .settings import wrong
+
+USAGE = "uopc COMMAND ... | --help | --version"
+INTERRUPTED = 130
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An ArgumentParser for subcommands: a mistake in the arguments is a UopError, in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UopError(f"{self.prog}: {message}", remedy=f"see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `uopc` with these arguments (those of the process if None) and return its exit code, as in `errors`."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if wrong is not None:
+            raise wrong
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except UopError as error:
+        return _say(
+            str(error) if error.span else f"uopc: error: {' '.join(str(error).split())}", error.exit_code
+        )
+    except MemoryError:
+        return _say("uopc: error: not enough memory", 5)
+    except KeyboardInterrupt:
+        return _say("uopc: interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; what is still buffered must not fail again when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _say(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name in _OPTIONS:
+        print(_OPTIONS[name]())
+        return 0
+    commands = installed_commands()
+    if name not in commands:
+        what = f"no command {name!r}" if name else "no command given"
+        raise UopError(what, remedy=f"installed: {', '.join(commands) or 'none'}; see uopc --help")
+    command = _load(commands[name])
+    try:
+        return command(arguments[1:])
+    except SystemExit as stop:
+        # argparse stops the process: with 0 after --help, with 2 after a mistake, which is 1 here.
+        if stop.code is None or isinstance(stop.code, int):
+            return 1 if stop.code == 2 else stop.code or 0
+        return _say(str(stop.code), 1)
+
+
+def installed_commands() -> dict[str, EntryPoint]:
+    """The subcommands that the installed packages offer, by name."""
+    return {entry.name: entry for entry in sorted(entry_points(group="uop.commands"), key=lambda e: e.name)}
+
+
+def _load(entry: EntryPoint) -> Callable[[list[str]], int]:
+    try:
+        return cast(Callable[[list[str]], int], entry.load())
+    except (ImportError, AttributeError) as error:
+        raise UopError(f"the command {entry.name} cannot be loaded from {entry.value}: {error}") from None
+
+
+def _help() -> str:
+    lines = [f"usage: {USAGE}", "", "commands:"]
+    for name, entry in installed_commands().items():
+        try:
+            about = (_load(entry).__doc__ or "").strip().partition("\n")[0]
+        except UopError as error:
+            about = str(error)
+        lines.append(f"  {name:<12}{about}")
+    return "\n".join([*lines, "", "uopc COMMAND --help says more of one."])
+
+
+def _version() -> str:
+    try:
+        return f"uopc {version('uop-ir')}"
+    except PackageNotFoundError:
+        return "uopc, not installed: run from its source"
+
+
+_OPTIONS = {"--help": _help, "-h": _help, "help": _help, "--version": _version}

@@ -1,0 +1,99 @@
+"""The commands of this package: `uopc run`, a `.uir` program on the interpreter, and `uopc doctor`. Week 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .cli import CommandParser
+from .doctor import doctor
+from .dtype import dtypes
+from .errors import UopError, VerifyError
+from .interp import evaluate, run_program
+from .ops import Ops
+from .run_inputs import Array, free_nodes, is_memory, name, read_memory, read_scalars
+from .table import call_params
+from .uir_parse import read_uir
+from .uop import UOp, toposort
+
+__all__ = ["doctor", "run"]
+
+#: Ops by which a program is linear: the order of its lines is the order in which it runs.
+LINEAR = frozenset({Ops.SPECIAL, Ops.IF, Ops.ENDIF})
+
+
+def run(argv: list[str]) -> int:
+    """Run a .uir file on the interpreter and print its outputs, or the memory that it stores to."""
+    options = _parser().parse_args(argv)
+    if options.seed < 0:
+        raise UopError(f"--seed {options.seed} is less than 0")
+    program = read_uir(options.file)
+    effects = [node for node in program.outputs if node.dtype is dtypes.void]
+    values = [node for node in program.outputs if node.dtype is not dtypes.void]
+    if effects and values:
+        span = program.spans[values[0]]
+        raise VerifyError(
+            "a value beside effects", span=span, remedy="STORE it too: a program gives one or the other"
+        )
+    scalars = read_scalars(program, options.var)
+    memory = read_memory(program, options.input, options.seed)
+    if values:
+        shown = list(zip(values, evaluate(values, {**memory, **scalars}), strict=True))
+    else:
+        linear = any(node.op in LINEAR for node in program.nodes)
+        run_program(program.nodes if linear else UOp.sink(*effects), memory, scalars)
+        stored = _stored(effects)
+        shown = [(node, memory[node]) for node in memory if node in stored]
+    for node, array in shown:
+        _print(name(program, node), node, array)
+    return 0
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="uopc run", description=run.__doc__, allow_abbrev=False)
+    parser.add_argument("file", metavar="FILE.uir")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="SLOT=FILE.npy",
+        help="the elements of the buffer or param of this slot, or of the one named %%N in the file; "
+        "row-major, of its dtype and size, in any shape. Without it they are generated",
+    )
+    parser.add_argument(
+        "--var", action="append", default=[], metavar="NAME=VALUE", help="the value of a scalar param"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the generated inputs (default 0)")
+    return parser
+
+
+def _print(label: str, node: UOp, array: Array) -> None:
+    print(f"{label}: shape {array.shape}, dtype {node.dtype}")
+    print(array)
+
+
+def _stored(effects: Sequence[UOp]) -> set[UOp]:
+    """The BUFFERs and PARAMs that the effects store to, through the bodies of CALLs too."""
+    of_body: dict[UOp, set[UOp]] = {}
+    for node in toposort(effects):
+        if node.op is Ops.CALL and node.src[0] not in of_body:
+            of_body[node.src[0]] = _targets(node.src[0].src, of_body)
+    return _targets(effects, of_body)
+
+
+def _targets(effects: Sequence[UOp], of_body: dict[UOp, set[UOp]]) -> set[UOp]:
+    found: set[UOp] = set()
+    for node in free_nodes(effects):
+        if node.op is Ops.STORE:
+            found.add(_base(node.src[0]))
+        elif node.op is Ops.CALL:
+            body, *given = node.src
+            stored = of_body[body]
+            found.update(_base(g) for p, g in zip(call_params(body), given, strict=True) if p in stored)
+    return {node for node in found if is_memory(node)}
+
+
+def _base(view: UOp) -> UOp:
+    """The memory that a target of a STORE is a view of."""
+    while view.src:
+        view = view.src[0]
+    return view
