@@ -1,11 +1,14 @@
-"""Graphs that the tests of scheduling and realizing have in common."""
+"""The suite runs on the interpreter, unless DEV names another backend. `graphs` makes graphs for several tests."""
 
 import math
 from types import SimpleNamespace
 
 import pytest
 
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import Ops, UOp, dtypes, settings
+
+if not settings.dev:
+    settings.dev = "INTERP"
 
 
 def buffer(*shape: int, dtype=dtypes.f32) -> UOp:

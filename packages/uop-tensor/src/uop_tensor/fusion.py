@@ -103,7 +103,7 @@ def identity(demand: Demand, shape: Sequence[int | UOp]) -> bool:
 def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
     """What to store of the graph below `root`, a SINK of distinct values that are all stored.
 
-    Values in `forced` are stored too, whatever they cost.
+    Values in `forced` and STAGEs are stored too, whatever they cost.
     """
     outputs = set(root.src)
     order = list(root.toposort())[:-1]
@@ -117,7 +117,8 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
             fusion.reads[node] = asked
             continue
         choice = node not in costed.cheap and node.op not in INDEX_MAPS
-        if node in outputs or node in forced or (choice and _pays(node, asked, costed.cost[node])):
+        asked_for = node in outputs or node in forced or node.op is Ops.STAGE
+        if asked_for or (choice and _pays(node, asked, costed.cost[node])):
             fusion.stored.append(node)
             fusion.reads[node] = asked
             asked = [loops.kernel(node)]

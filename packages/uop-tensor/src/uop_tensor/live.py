@@ -33,10 +33,9 @@ class Capture:
         self.name = name
         #: Tensors that were assigned, in order of their first assignment.
         self.assignments: dict[int, Lazy] = {}
-        self.created: weakref.WeakSet[Lazy] = weakref.WeakSet()
 
     def assigned(self, tensor: Lazy) -> None:
-        """Note that `tensor` gets a new value by `assign`."""
+        """Note that `tensor` was given a new value by `assign`."""
         self.assignments.setdefault(id(tensor), tensor)
 
     def forbid(self, method: str) -> None:
@@ -55,8 +54,6 @@ _captures: list[Capture] = []
 def register(tensor: Lazy) -> None:
     """Enter a new tensor; each tensor does so once, when it is made."""
     LIVE.add(tensor)
-    if _captures:
-        _captures[-1].created.add(tensor)
 
 
 def capture() -> Capture | None:

@@ -80,6 +80,14 @@ def _moved(value: UOp, device: str) -> UOp:
     return target.reshape(value.shape)
 
 
+def duplicate(value: UOp) -> UOp:
+    """A realized value in memory of its own."""
+    source = whole_buffer(value)
+    assert source is not None
+    copy = program([source], [None], False, get_backend(source.arg.device))
+    return copy.run(copy.buffers, {})[0].reshape(value.shape)
+
+
 def realize_tensors(tensors: Sequence[Lazy]) -> None:
     """Realize tensors, in place where they were assigned and nobody else needs the old value.
 

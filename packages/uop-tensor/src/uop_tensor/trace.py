@@ -1,0 +1,120 @@
+"""Traces: what a jitted function computes from its arguments and from the tensors around it. Week 5.
+
+For the time of a trace every live tensor is a placeholder, a BUFFER without memory, so that the graph tells which
+tensors the function has used. Afterwards each has its value back, and the graph is a program like any other.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from uop_ir import Ops, Param, UOp, dtypes, get_backend, toposort
+
+from .graph import known_device
+from .jit_tree import Tree, flatten
+from .live import LIVE, Capture, JitError, tracing
+from .memory import base, numel
+from .program import program
+from .replay import Captured, Replay, State
+from .value import Value
+
+
+def trace(name: str, function: Callable[..., Any], given: Tree, tensor: type[Value]) -> Replay:
+    """Run `function` once on values that do not exist yet, and make a program of what it has computed.
+
+    Numbers become tensors of the type `tensor`. Raises JitError for what cannot be replayed; all tensors are then
+    what they were before.
+    """
+    device = next((t.device for t in given.tensors), None) or get_backend().name
+    numbers = [_scalar(i, n) for i, n in enumerate(given.numbers)]
+    with tracing(name) as capture, _placeholders(device) as outside:
+        arguments = [_argument(t, device) for t in given.tensors]
+        sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
+        sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
+        args, kwargs = given.rebuild(arguments, [tensor._of(n) for n in numbers])
+        result = flatten(name, function(*args, **kwargs))
+        number = {id(a): i for i, a in enumerate(arguments)}
+        results: list[int | Value | tuple[type[Value], tuple[int | UOp, ...]]] = []
+        values: list[UOp] = []
+        for t in result.tensors:
+            if id(t) in number:
+                results.append(number[id(t)])
+            elif id(t) in outside:
+                results.append(t)
+            else:
+                results.append((type(t), t.uop.shape))
+                values.append(t.uop)
+        changed = [t for t in capture.assignments.values() if isinstance(t, Value)]
+        assigned = [number[id(t)] for t in changed if id(t) in number]
+        states = [t for t in changed if id(t) in outside]
+        values += [arguments[i].uop for i in assigned]
+        values += [t.uop for t in states]
+    del args, kwargs, changed
+    _refuse_new_state(name, capture, [*result.tensors, *arguments], set(outside))
+    donors = [None] * (len(values) - len(states)) + [base(outside[id(t)].placeholder) for t in states]
+    if any(n.op is Ops.COPY for n in toposort(values)):
+        raise JitError(f"{name} moves a tensor to another device", remedy="move it before the call")
+    made = program(values, donors, True, get_backend(device)) if values else None
+    return Replay(
+        made,
+        [sources.get(b, b) for b in made.buffers] if made is not None else [],
+        [State(outside[id(t)], weakref.ref(t)) for t in states],
+        Tree(result.structure, [], result.numbers),
+        results,
+        assigned,
+    )
+
+
+@contextmanager
+def _placeholders(device: str) -> Iterator[dict[int, Captured]]:
+    """Make each live tensor a placeholder for the time of a with block; by id, what it stands for."""
+    tensors = [t for t in list(LIVE) if isinstance(t, Value)]
+    before = [(t, t.uop, t._assign_target, t.grad) for t in tensors]
+    groups: dict[UOp, list[Value]] = {}
+    for t in tensors:
+        groups.setdefault(t.uop, []).append(t)
+    outside: dict[int, Captured] = {}
+    for value, group in groups.items():
+        captured = Captured(group, _placeholder(value, device))
+        outside |= {id(t): captured for t in group}
+    try:
+        for t in tensors:
+            t.uop, t._assign_target = outside[id(t)].placeholder, None
+        yield outside
+    finally:
+        for t, uop, target, grad in before:
+            t.uop, t._assign_target, t.grad = uop, target, grad
+
+
+def _placeholder(value: UOp, device: str) -> UOp:
+    buffer = UOp.buffer(numel(value.shape), value.dtype, known_device(value) or device)
+    return buffer.reshape(value.shape)
+
+
+def _argument(given: Value, device: str) -> Value:
+    made = type(given)._of(_placeholder(given.uop, device))
+    made._requires_grad = given._requires_grad
+    return made
+
+
+def _scalar(number: int, value: float) -> UOp:
+    dtype = dtypes.i32 if isinstance(value, int) else dtypes.f32
+    return UOp(Ops.PARAM, (), Param(dtype, name=f"arg{number}"))
+
+
+def _refuse_new_state(name: str, capture: Capture, known: list[Value], outside: set[int]) -> None:
+    """Raise JitError for a tensor that was made and assigned within the trace and lives on: it would never change."""
+    wanted = {id(t) for t in known} | outside
+    new = [weakref.ref(t) for i, t in capture.assignments.items() if i not in wanted]
+    capture.assignments.clear()
+    if any(ref() is not None for ref in new):
+        gc.collect()
+    if any(ref() is not None for ref in new):
+        raise JitError(
+            f"{name} makes a tensor, assigns it and keeps it: a replay would not",
+            remedy=f"make the tensor before {name} is called",
+        )
