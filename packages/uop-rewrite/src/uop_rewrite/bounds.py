@@ -6,14 +6,21 @@ from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
-from uop_ir import Kind, Ops, UOp
+from uop_ir import Kind, Ops, UOp, VerifyError
 
 #: Both ends are included.
 Interval: TypeAlias = tuple[int, int]
 
 
 def bounds(node: UOp) -> Interval:
-    """The least and the greatest value that a node of integer, index or bool dtype can have. Kept in its memo."""
+    """The least and the greatest value that a node of integer, index or bool dtype can have. Kept in its memo.
+
+    Raises VerifyError for a node of another dtype.
+    """
+    if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
+        raise VerifyError(
+            f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
+        )
     if "bounds" not in node.memo:
         for n in node.toposort(gate=lambda n: "bounds" not in n.memo):
             if "bounds" not in n.memo:
@@ -23,17 +30,13 @@ def bounds(node: UOp) -> Interval:
 
 
 def whole(node: UOp) -> Interval:
-    """All values of the node's dtype; of `index`, those of 62 bits, so that sums of two do not overflow."""
-    if node.dtype.kind is Kind.INDEX:
-        return -(1 << 62), 1 << 62
-    if node.dtype.is_int:
-        return int(node.dtype.min), int(node.dtype.max)
-    return 0, 1
+    """All values of the node's dtype."""
+    return int(node.dtype.min), int(node.dtype.max)
 
 
 def _interval(node: UOp) -> Interval:
     if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
-        return 0, 0
+        return 0, 0  # never looked at
     rule = INTERVALS.get(node.op)
     if rule is None:
         return whole(node)
@@ -81,7 +84,7 @@ def _mod(node: UOp) -> Interval:
     if least == greatest and least > 0 and lo // least == hi // least:
         return lo % least, hi % least
     if least > 0:
-        return (lo, hi) if 0 <= lo and hi < least else (0, greatest - 1 if lo < 0 else min(hi, greatest - 1))
+        return (lo, hi) if lo >= 0 and hi < least else (0, greatest - 1 if lo < 0 else min(hi, greatest - 1))
     if greatest < 0:
         return least + 1, 0
     return min(lo, least + 1, 0), max(hi, greatest - 1, 0)
@@ -150,7 +153,7 @@ def _range(node: UOp) -> Interval:
 
 
 def _param(node: UOp) -> Interval:
-    return (node.arg.min, node.arg.max) if node.arg.min is not None else whole(node)
+    return (node.arg.min, node.arg.max) if node.dtype.kind is Kind.INDEX else whole(node)
 
 
 def _stack(node: UOp) -> Interval:

@@ -5,7 +5,9 @@ Week 1. Rules for REDUCE at loop level, whose sources after the first are the ra
 
 from __future__ import annotations
 
-from uop_ir import Kind, Ops, UOp, dtypes
+from collections.abc import Sequence
+
+from uop_ir import Kind, Ops, UOp, dtypes, toposort
 
 from .bounds import bounds
 from .engine import INTEGERS, VALUES, Rule, RuleSet
@@ -23,23 +25,31 @@ def _conjuncts(condition: UOp) -> list[UOp]:
     return out
 
 
-def _all(conditions: list[UOp]) -> UOp | None:
+def _all(conditions: Sequence[UOp]) -> UOp | None:
     out: UOp | None = None
     for condition in conditions:
         out = condition if out is None else out & condition
     return out
 
 
+def _uses(nodes: Sequence[UOp], r: UOp) -> bool:
+    return r in toposort(nodes)
+
+
+def _within(node: UOp, lo: float, hi: float) -> bool:
+    least, greatest = bounds(node)
+    return lo <= least and greatest <= hi
+
+
 def _selects(condition: UOp, r: UOp) -> UOp | None:
     """The index i where a condition says `r == i` and i does not depend on r; else None."""
-    if condition.op is not Ops.CMPEQ:
+    if condition.op is not Ops.CMPEQ or condition.src[0].dtype.kind is Kind.FLOAT:
         return None
     for side, other in (condition.src, condition.src[::-1]):
-        lo, hi = bounds(r)
         exact = side is r or (
-            side.op is Ops.CAST and side.src[0] is r and side.dtype.min <= lo and hi <= side.dtype.max
+            side.op is Ops.CAST and side.src[0] is r and _within(r, side.dtype.min, side.dtype.max)
         )
-        if exact and other.dtype.kind is not Kind.FLOAT and r not in other.toposort():
+        if exact and _within(other, dtypes.index.min, dtypes.index.max) and not _uses([other], r):
             return other.cast(dtypes.index)
     return None
 
@@ -54,11 +64,9 @@ def _guarded(value: UOp, r: UOp, at: UOp, valid: UOp | None) -> UOp:
         if src == node.src:
             new[node] = node
             continue
-        changed = node.replace(src=src)
-        if node.op is Ops.INDEX and valid is not None and changed.src[1] is not node.src[1]:
-            both = valid if len(src) == 2 else src[2] & valid
-            changed = UOp(Ops.INDEX, (src[0], src[1], both))
-        new[node] = changed
+        if node.op is Ops.INDEX and valid is not None and src[1] is not node.src[1]:
+            src = (*src[:2], valid if len(src) == 2 else src[2] & valid)
+        new[node] = node.replace(src=src)
     return new[value]
 
 
@@ -70,19 +78,21 @@ def _reads_under(value: UOp, guard: UOp) -> bool:
 def _pick(n: UOp) -> UOp | None:
     """sum over r of where(r == i and rest, v(r), 0) == where(0 <= i < end and rest(i), v(i), 0), i free of r.
 
-    All other terms add +0.0 to a sum that starts from +0.0, so the bits are those of 0 + v(i).
+    All other terms add +0.0 to a sum that starts from +0.0, so the bits are those of 0 + v(i). Floats are added in the
+    order of the other ranges, so i must be free of those inside r.
     """
     value, ranges = n.src[0], n.src[1:]
-    if n.arg[0] is not Ops.ADD or value.op is not Ops.WHERE or value.shape != ():
+    if n.arg != (Ops.ADD, 0) or value.op is not Ops.WHERE or value.shape != ():
         return None
     condition, picked, other = value.src
     if other.op is not Ops.CONST or other.arg != n.const_like(0).arg:
         return None
     conditions = _conjuncts(condition)
-    for r in ranges:
+    for place, r in enumerate(ranges):
+        left, inner = tuple(q for q in ranges if q is not r), ranges[place + 1 :]
         for which in conditions:
             at = _selects(which, r)
-            if at is None:
+            if at is None or _uses(left, r) or (n.dtype.is_float and any(_uses([at], q) for q in inner)):
                 continue
             inside = [at < r.src[0], UOp.const(dtypes.index, -1) < at]
             valid = _all([c for c in inside if bounds(c) != (1, 1)])
@@ -91,7 +101,6 @@ def _pick(n: UOp) -> UOp | None:
             guard = _all(rest + ([] if valid is None else [valid]))
             if guard is not None and not _reads_under(new, guard):
                 new = guard.where(new, n.const_like(0))
-            left = tuple(q for q in ranges if q is not r)
             if left:
                 return UOp(Ops.REDUCE, (new, *left), n.arg)
             return new + n.const_like(0) if n.dtype.is_float else new
@@ -101,11 +110,12 @@ def _pick(n: UOp) -> UOp | None:
 def _repeat(n: UOp) -> UOp | None:
     """sum over r of v == v * end, where v does not depend on r: integers, which wrap alike on both sides."""
     value, ranges = n.src[0], n.src[1:]
-    inside = value.toposort()
+    if n.arg != (Ops.ADD, 0):
+        return None
     for r in ranges:
-        if n.arg[0] is Ops.ADD and r not in inside:
-            left = tuple(q for q in ranges if q is not r)
-            total = value * r.src[0].cast(n.dtype)
+        left = tuple(q for q in ranges if q is not r)
+        if not _uses([value, *left], r):
+            total = value * r.src[0].maximum(0).cast(n.dtype)
             return UOp(Ops.REDUCE, (total, *left), n.arg) if left else total
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uop_ir import Kind, UOp, UopError
+from uop_ir import Kind, Ops, UOp, UopError
 
 from .pattern import Pattern, matches
 
@@ -18,12 +18,13 @@ NUMBERS = INTEGERS | FLOATS
 BOOL = frozenset({Kind.BOOL})
 VALUES = NUMBERS | BOOL
 ANY = VALUES | {Kind.VOID}
-#: A term that is rewritten this often in one place grows without end.
+#: A term that is rewritten this often in one place, beyond once for each node of the graph, grows without end.
 LIMIT = 1000
+_COMPARISONS = frozenset({Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ})
 
 
 class RewriteError(UopError):
-    """Rules that feed each other for ever: a mistake in the rules, not in the program."""
+    """Rules that feed each other for ever, or that change a dtype: a mistake in the rules, not in the program."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +42,27 @@ class Rule:
     types: frozenset[Kind] = VALUES
 
     def apply(self, node: UOp, ctx: Any = None) -> UOp | None:
-        """The replacement for a node, or None where the rule does not apply."""
+        """The replacement for a node, or None where the rule does not apply.
+
+        A replacement of another shape, which operands that broadcast can lead to, is not applied. Raises RewriteError
+        for one of another dtype.
+        """
         if _subject(node) not in self.types:
             return None
         for bound in matches(self.pattern, node):
             if self.when is not None and not _call(self.when, bound, ctx):
                 continue
-            new = _call(self.replacement, bound, ctx)
-            if new is not None and new is not node:
-                return new
+            new: UOp | None = _call(self.replacement, bound, ctx)
+            if new is None or new is node or new.shape != node.shape:
+                continue
+            if new.dtype is not node.dtype:
+                raise RewriteError(f"rule {self.name!r} makes {new!r} of {node!r}: another dtype")
+            return new
         return None
 
 
 def _subject(node: UOp) -> Kind:
-    if node.op.name.startswith("CMP"):
-        return node.src[0].dtype.kind
-    return node.dtype.kind
+    return node.src[0].dtype.kind if node.op in _COMPARISONS else node.dtype.kind
 
 
 _parameters: dict[Callable[..., Any], tuple[str, ...]] = {}
@@ -105,8 +111,10 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, record: Recorder |
     Raises RewriteError, naming the rules, where they feed each other for ever.
     """
     done: dict[UOp, UOp] = {}
-    active: dict[UOp, str] = {}  # nodes whose replacement is being rewritten, and the rule that made it
-    chain: dict[UOp, int] = {}  # how many rewrites lead to a node
+    active: dict[
+        UOp, str
+    ] = {}  # replacements that are being rewritten, one within the other, and their rules
+    limit = LIMIT
     stack: list[tuple[UOp, UOp | None]] = [(root, None)]
     while stack:
         node, waiting = stack.pop()
@@ -133,8 +141,9 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, record: Recorder |
         rule, new = found
         if record is not None:
             record(rule, now, new)
-        steps = chain[new] = chain.get(node, 0) + 1
-        if new in active or steps > LIMIT:
+        if len(active) > limit == LIMIT:
+            limit += len(root.toposort())
+        if new in active or len(active) > limit:
             names = ", ".join(dict.fromkeys([*list(active.values())[-8:], rule.name]))
             raise RewriteError(f"rules rewrite for ever: {names}; from {now!r} to {new!r}")
         active[new] = rule.name

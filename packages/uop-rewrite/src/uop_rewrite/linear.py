@@ -36,35 +36,47 @@ class Linear:
         return lo, hi
 
 
+def _summands(node: UOp) -> tuple[tuple[UOp, int], ...] | None:
+    """What a node is a sum of, each with its coefficient; None where it is no sum and no multiple."""
+    match node.op, node.src:
+        case Ops.ADD, (p, q):
+            return (p, 1), (q, 1)
+        case Ops.SUB, (p, q):
+            return (p, 1), (q, -1)
+        case Ops.NEG, (p,):
+            return ((p, -1),)
+        case Ops.MUL, (p, q) if q.op is Ops.CONST:
+            return ((p, int(q.value)),)
+        case Ops.MUL, (p, q) if p.op is Ops.CONST:
+            return ((q, int(p.value)),)
+    return None
+
+
 def linear(node: UOp) -> Linear:
-    """The linear form of a node of dtype index. Iterative."""
+    """The linear form of a node of dtype index. Iterative; shared sums are entered once."""
     terms: dict[UOp, int] = {}
     constant = 0
-    stack = [(node, 1)]
-    while stack:
-        n, k = stack.pop()
+    coefficients = {node: 1}
+    for n in reversed(node.toposort(gate=lambda n: _summands(n) is not None)):
+        k = coefficients.pop(n, 0)
         if n.op is Ops.CONST:
             constant += k * int(n.value)
-        elif n.op is Ops.ADD:
-            stack += [(n.src[1], k), (n.src[0], k)]
-        elif n.op is Ops.SUB:
-            stack += [(n.src[1], -k), (n.src[0], k)]
-        elif n.op is Ops.NEG:
-            stack.append((n.src[0], -k))
-        elif n.op is Ops.MUL and n.src[1].op is Ops.CONST:
-            stack.append((n.src[0], k * int(n.src[1].value)))
-        elif n.op is Ops.MUL and n.src[0].op is Ops.CONST:
-            stack.append((n.src[1], k * int(n.src[0].value)))
-        else:
-            terms[n] = terms.get(n, 0) + k
-    return Linear(tuple((t, k) for t, k in terms.items() if k), constant)
+            continue
+        summands = _summands(n)
+        if summands is None:
+            if k:
+                terms[n] = k
+            continue
+        for part, factor in summands:
+            coefficients[part] = coefficients.get(part, 0) + k * factor
+    return Linear(tuple(terms.items()), constant)
 
 
 def _order(item: tuple[UOp, int]) -> tuple[int, int, int, str]:
     """Greatest multiple first; then products before plain terms, ranges by number, the rest by content."""
     term, k = item
     number = int(term.arg[0]) if term.op is Ops.RANGE else -1
-    return -abs(k), 0 if term.op is Ops.MUL else 1, number, "" if number >= 0 else term.key
+    return -abs(k), 0 if term.op is Ops.MUL else 1, number, term.key
 
 
 def build(form: Linear) -> UOp:
