@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uop_codegen_c.cache import KernelSource
+from uop_codegen_c.cache import KernelSource, active_compiler
 from uop_codegen_c.cpu import CpuBackend, threads
 from uop_codegen_c.doctor import doctor
 from uop_codegen_c.machine import this_machine
@@ -153,6 +155,7 @@ def two_kernels() -> Plan:
     return Plan((first, second), (out, x), (rate, shift), {5: 64}, 64 + 4 * N)
 
 
+SCALARS = (scalar("bias", dtypes.f32), scalar("scale", dtypes.f32))
 X = np.linspace(-3, 5, N, dtype=np.float32)
 
 
@@ -317,6 +320,16 @@ def test_threads_compile_and_run(backend: CpuBackend):
             done.result()
 
 
+def test_the_generator_of_this_package_is_the_default():
+    backend = CpuBackend()
+    out, x = out_and_in()
+    run = backend.link(Plan((call(square(), out, x), call(scaled(), x, out, *SCALARS)), (out, x), SCALARS))
+    memory = [backend.allocate(4 * N), filled(backend, X)]
+    run(memory, [2, 0.5])
+    np.testing.assert_array_equal(read(backend, memory[0]), X * X)
+    np.testing.assert_array_equal(read(backend, memory[1]), X * X * np.float32(0.5) + np.float32(2))
+
+
 # memory
 
 
@@ -385,6 +398,35 @@ def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch):
         this_machine.cache_clear()
         assert threads() == CpuBackend(KERNELS.__getitem__).limits.threads == count
     this_machine.cache_clear()
+
+
+CHILD = """\
+    float *out = buffers[0];
+    #pragma omp parallel for schedule(static)
+    for (int i = 0; i < 8; i++) {
+        out[i] = 0.0f;
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "shown"), [({}, "1000"), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")]
+)
+def test_threads_that_wait_soon_sleep(user: dict[str, str], shown: str):
+    """OpenMP itself says what it has understood."""
+    if "-fopenmp" not in active_compiler().flags or "gcc" not in active_compiler().version:
+        pytest.skip("no GNU OpenMP here")
+    code = f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]}\n"
+    code += "from test_cpu import CHILD, function\nfrom uop_codegen_c.loader import load\nload([function('spread', CHILD)])"
+    kept = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**kept, "OMP_DISPLAY_ENV": "verbose", "UOP_CACHE": settings.uop_cache, **user},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"GOMP_SPINCOUNT = '{shown}'" in done.stderr
 
 
 # doctor
