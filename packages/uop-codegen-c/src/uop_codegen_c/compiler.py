@@ -29,6 +29,7 @@ FLAGS: tuple[str, ...] = (
     "-Wall",
     "-Wextra",
     "-Werror",
+    "-Wno-psabi",
     "-fPIC",
     "-shared",
 )

@@ -126,6 +126,29 @@ def lanewise(scalar: str, result: DType, args: tuple[DType, ...], lanes: int) ->
     )  # fmt: skip
 
 
+def load_helper(t: DType, lanes: int) -> tuple[str, str]:
+    """A vector from contiguous memory of any alignment; bytes 0 and 1 become a mask."""
+    v = vector(t, lanes)
+    if t is dtypes.bool:
+        bytes_ = f"*(const {vector(dtypes.u8, lanes)}_memory *)place"
+        return function(
+            f"load_bool_x{lanes}", v, "const _Bool *place", f"return -__builtin_convertvector({bytes_}, {v});"
+        )
+    return function(f"load_{v}", v, f"const {SCALAR[t]} *place", f"return *(const {v}_memory *)place;")
+
+
+def store_helper(t: DType, lanes: int) -> tuple[str, str]:
+    """A vector into contiguous memory of any alignment; a mask becomes bytes 0 and 1."""
+    v = vector(t, lanes)
+    if t is dtypes.bool:
+        u = vector(dtypes.u8, lanes)
+        value = f"__builtin_convertvector(-x, {u})"
+        return function(
+            f"store_bool_x{lanes}", "void", f"_Bool *place, {v} x", f"*({u}_memory *)place = {value};"
+        )
+    return function(f"store_{v}", "void", f"{SCALAR[t]} *place, {v} x", f"*({v}_memory *)place = x;")
+
+
 def sqrt_helper(t: DType) -> tuple[str, str]:
     return function(f"sqrt_{t}", SCALAR[t], f"{SCALAR[t]} x", f"return __builtin_sqrt{SUFFIX[t]}(x);")
 

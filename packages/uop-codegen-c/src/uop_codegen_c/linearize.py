@@ -34,7 +34,7 @@ def linearize(root: UOp) -> list[UOp]:
     nest = Nest(root)
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in (Ops.SINK, Ops.END) for s in n.src}
-    homes = _scratch_homes(nest)
+    homes = _scratch_homes(nest) | _effect_homes(nest)
     for node in nest.order:
         if node.op is not Ops.RANGE:
             blocks.setdefault(homes.get(node, nest.chain(node)), []).append(node)
@@ -55,6 +55,17 @@ def _emit(chain: tuple[UOp, ...], blocks: dict[tuple[UOp, ...], list[UOp]], out:
                 out.append(r)
                 _emit(inner, blocks, out)
         out.append(node)
+
+
+def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
+    """What an END repeats stands in its innermost loop, whether it depends on its ranges or not."""
+    homes: dict[UOp, tuple[UOp, ...]] = {}
+    for node in nest.order:
+        if node.op is Ops.END:
+            effect = node.src[0]
+            for e in (effect, *effect.src) if effect.op is Ops.SINK else (effect,):
+                homes[e] = nest.chains[node.src[-1]]
+    return homes
 
 
 def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:

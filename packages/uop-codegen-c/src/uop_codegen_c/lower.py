@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from uop_ir import BoundsError, Ops, UOp, call_params, definition, format_uir
+from uop_ir import BoundsError, Ops, UOp, call_params, definition
 from uop_rewrite import (
     Before,
     Pass,
@@ -16,6 +16,7 @@ from uop_rewrite import (
     check_order,
     collapse,
     graph_rewrite,
+    run_passes,
     symbolic,
 )
 
@@ -84,20 +85,24 @@ ORDER: tuple[Before, ...] = (
 check_order(PASSES, ORDER)
 
 
-def stages(body: UOp, freedoms: Freedoms | None = None) -> Iterator[tuple[str, UOp]]:
-    """A kernel after each pass, by the pass's name."""
+def stages(
+    root: UOp, freedoms: Freedoms | None = None, first: str = PASSES[0].name
+) -> Iterator[tuple[str, UOp]]:
+    """A kernel after each pass from `first` on, by the pass's name."""
     free = freedoms or current_freedoms()
-    root = body
-    for step in PASSES:
-        root = step.function(root, free)
-        yield step.name, root
+    names = [step.name for step in PASSES]
+    for step, result in run_passes(root, PASSES[names.index(first) :], free):
+        yield step.name, result
 
 
 def generate(body: UOp, freedoms: Freedoms | None = None) -> KernelSource:
     """A kernel, a closed SINK of STOREs at tensor level, as C."""
     *_, (_, root) = stages(body, freedoms)
-    order = linearize(root)
-    params = call_params(body)
+    return source(linearize(root), call_params(body))
+
+
+def source(order: Sequence[UOp], params: Sequence[UOp]) -> KernelSource:
+    """A linear program as C; `params` are the arguments of its CALL, in order. Its name is a digest of its text."""
     helpers, text = render("kernel", order, params)
     digest = hashlib.sha256("\n".join([*helpers, text]).encode()).hexdigest()
     name = f"k_{digest[:16]}"
@@ -118,7 +123,7 @@ FLOPS = {
 }
 
 
-def _flops(order: list[UOp]) -> int:
+def _flops(order: Sequence[UOp]) -> int:
     """Floating-point operations of one run, at the greatest sizes."""
     nest, total = Nest(order[-1]), 0
     for node in order:
@@ -128,9 +133,3 @@ def _flops(order: list[UOp]) -> int:
                 times *= bounds(r.src[0])[1]
             total += times
     return total
-
-
-def linear_text(body: UOp) -> str:
-    """The linear program of a kernel as `.uir`, in its order."""
-    *_, (_, root) = stages(body)
-    return format_uir(linearize(root))

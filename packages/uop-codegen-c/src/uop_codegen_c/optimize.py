@@ -42,6 +42,7 @@ def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[tuple[Action, .
     scheduler = Scheduler(root, free, machine)
     for numbers in [[int(r.arg[0]) for r in n.src[1:]] for n in root.src if n.op is Ops.END]:
         scheduler.nest(numbers)
+    scheduler.threads()
     return tuple(scheduler.actions), scheduler.root
 
 
@@ -62,7 +63,7 @@ def work(end: UOp) -> int:
     for node in end.toposort():
         if node.dtype.kind not in (Kind.VOID, Kind.INDEX) and node.op is not Ops.CONST:
             times = WORK.get(node.op, 1)
-            for r in node.src[0].memo["open"] if node.op is Ops.REDUCE else open_ranges(node):
+            for r in open_ranges(node.src[0] if node.op is Ops.REDUCE else node):
                 times *= extent(r)
             total += times
     return total
@@ -99,12 +100,10 @@ class Scheduler:
     def nest(self, numbers: list[int]) -> None:
         """Choose for one loop nest, whose ranges have these numbers, outermost first."""
         loops = self.look(numbers)
-        total = work(loops.end)
         itemsize = max(n.src[1].dtype.itemsize for n in loops.end.toposort() if n.op is Ops.STORE)
         lanes = self.machine.vector_bytes // max(4, itemsize)
         fixed = [n for n in numbers if find_range(self.root, n).src[0].op is Ops.CONST]
         last = numbers[-1]
-        threads = numbers[0]
         tiled = False
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
             self.stage(numbers, last)
@@ -113,10 +112,15 @@ class Scheduler:
         if self.free.reassociate:
             self.lanes_of_reductions(self.look(numbers), None if not tiled else last, lanes)
         if tiled:
-            threads = self.tile(self.look(numbers), numbers, fixed, lanes)
-        r = find_range(self.root, threads)
-        if total >= THREAD_WORK and self.machine.threads > 1 and extent(r) > 1 and r.arg[1] is AxisType.LOOP:
-            self.do(Retype(threads, AxisType.THREAD))
+            self.tile(self.look(numbers), numbers, fixed, lanes)
+
+    def threads(self) -> None:
+        """Share the outermost axis of each nest that is worth the start of threads."""
+        for end in [n for n in self.root.src if n.op is Ops.END]:
+            r = end.src[1]
+            worth = self.machine.threads > 1 and work(end) >= THREAD_WORK
+            if worth and extent(r) > 1 and r.arg[1] is AxisType.LOOP:
+                self.do(Retype(int(r.arg[0]), AxisType.THREAD))
 
     def contiguous(self, loops: Loops, last: int) -> bool:
         """Whether every load stands still or moves by one element along the last output axis."""
@@ -178,8 +182,8 @@ class Scheduler:
         self.do(Split(number, factor, axis))
         return max(before) + 2
 
-    def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> int:
-        """Make vectors of the last axis and, for reductions along it, a tile of rows; the number of the outer axis."""
+    def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> None:
+        """Make vectors of the last axis and, for reductions along it, a tile of rows."""
         last = numbers[-1]
         r = find_range(self.root, last)
         tall = [n for n in loops.reductions if r in open_ranges(n)]
@@ -190,15 +194,10 @@ class Scheduler:
         )
         if not tall:
             rows, vectors = 1, 1
-        outer = numbers[0]
         if row is not None and rows > 1:
-            inner = self.split(row, rows, AxisType.UPCAST)
-            outer = inner - 1 if row == outer and inner != row else outer
+            self.split(row, rows, AxisType.UPCAST)
         inner = self.split(last, lanes * vectors, AxisType.UPCAST)
-        if last == numbers[0] and inner != last:
-            outer = inner - 1
         self.split(inner, lanes, AxisType.VECTOR)
-        return outer
 
     def row_axis(self, loops: Loops, numbers: list[int], fixed: list[int]) -> int | None:
         """The innermost other output axis that some operand of a reduction does not move along."""

@@ -98,14 +98,15 @@ def render(name: str, order: Sequence[UOp], params: Sequence[UOp]) -> tuple[list
     r.uses = _count_uses(order)
     r.stored = frozenset(_memory(n.src[0]) for n in order if n.op is Ops.STORE)
     r.index_type = "int" if all(map(_fits, _computed_indices(order[-1]))) else "int64_t"
-    _arguments(r, params)
+    _arguments(r, params, set(order))
     nest = Nest(order[-1])
     for node in order:
         STATEMENT.get(node.op, _value)(r, node, nest)
     body = "\n".join(r.lines)
     head = f"void {name}(void *const *buffers, const int64_t *scalars) {{"
-    unused = "" if any(p.arg.size is None for p in params) else "    (void)scalars;\n"
-    unused += "" if any(p.arg.size is not None for p in params) else "    (void)buffers;\n"
+    used = [p for p in params if p in order]
+    unused = "" if any(p.arg.size is None for p in used) else "    (void)scalars;\n"
+    unused += "" if any(p.arg.size is not None for p in used) else "    (void)buffers;\n"
     text = f"{head}\n{unused}{body}\n}}"
     return [*ctext.typedefs([*r.helpers.values(), text]), *r.helpers.values()], text
 
@@ -141,20 +142,22 @@ def _memory(node: UOp) -> UOp:
     return node
 
 
-def _arguments(r: Renderer, params: Sequence[UOp]) -> None:
+def _arguments(r: Renderer, params: Sequence[UOp], used: set[UOp]) -> None:
     scalars = 0
     for param in params:
         arg = param.arg
         t = ctext.SCALAR.get(r.real(arg.dtype))
         if t is None:
             raise BackendError(f"the C backend has no {arg.dtype}", remedy="CAST it to f32")
+        word = f"scalars[{scalars}]"
+        scalars += arg.size is None
+        if param not in used:
+            continue
         if arg.size is not None:
             const = "" if param in r.stored else "const "
             r.line(f"{const}{t} *restrict data{arg.slot} = buffers[{arg.slot}];")
             r.texts[param] = Text(f"data{arg.slot}")
             continue
-        word = f"scalars[{scalars}]"
-        scalars += 1
         if arg.dtype in ctext.CARRIER:
             source = ctext.CARRIER[arg.dtype][0]
             helper = r.helper(ctext.float_helper(source, arg.dtype))
@@ -220,9 +223,8 @@ def _store(r: Renderer, node: UOp, nest: Nest) -> None:
     if lanes == 1:
         r.line(f"{base}[{r.text(position).text}] = {text};")
     elif stride is not None and stride[1] == 1:
-        r.line(
-            f"*({_type(r, memory.dtype, lanes)}_memory *)({base} + {r.text(stride[0]).text}) = {_as_memory(r, text, memory.dtype, lanes)};"
-        )
+        name = r.helper(ctext.store_helper(memory.dtype, lanes))
+        r.line(f"{name}({base} + {r.text(stride[0]).within(SUM)}, {text});")
     else:
         name = _name(r, memory.dtype, lanes, text)
         for lane, at in enumerate(_lanes(position, lanes)):
@@ -230,13 +232,6 @@ def _store(r: Renderer, node: UOp, nest: Nest) -> None:
     if guard is not None:
         r.depth -= 1
         r.line("}")
-
-
-def _as_memory(r: Renderer, text: str, dtype: DType, lanes: int) -> str:
-    """A vector as it lies in memory: a mask becomes bytes 0 and 1."""
-    if dtype is not dtypes.bool:
-        return text
-    return f"__builtin_convertvector(-({text}), {ctext.vector(dtypes.u8, lanes)})"
 
 
 def _lane(name: str, dtype: DType, lane: int) -> str:
@@ -289,14 +284,12 @@ def _load(r: Renderer, node: UOp, nest: Nest) -> None:
     if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
         r.texts[node] = Text(f"acc{memory.arg.slot}")
         return
-    if lanes == 1 or not place.src[1].shape:
+    if lanes == 1:
         element = f"{r.text(memory).text}[{r.text(place.src[1]).text}]"
         valid = place.src[2] if len(place.src) == 3 else None
         text = (
             Text(element) if valid is None else Text(f"{r.text(valid).within(BITS)} ? {element} : 0", CHOICE)
         )
-        if lanes > 1:
-            raise BackendError("a vector that is loaded from one place under a mask", remedy="OPT=0")
     else:
         text = _load_vector(r, node, memory, lanes)
     # memory that the kernel stores to is read before the stores of the iteration
@@ -313,15 +306,12 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
     t = ctext.vector(node.dtype, lanes)
     stride = _stride(place.src[1])
     if stride is not None and stride[1] == 1 and (valid is None or not valid.shape):
-        source = ctext.vector(dtypes.u8, lanes) if node.dtype is dtypes.bool else t
-        text = f"*(const {source}_memory *)({base} + {r.text(stride[0]).text})"
-        if node.dtype is dtypes.bool:
-            text = f"-__builtin_convertvector({text}, {t})"
-        zero = f"({t}){{0}}"
+        name = r.helper(ctext.load_helper(node.dtype, lanes))
+        text = f"{name}({base} + {r.text(stride[0]).within(SUM)})"
         return (
-            Text(text, UNARY)
+            Text(text)
             if valid is None
-            else Text(f"{r.text(valid).within(BITS)} ? {text} : {zero}", CHOICE)
+            else Text(f"{r.text(valid).within(BITS)} ? {text} : ({t}){{0}}", CHOICE)
         )
     elements = [f"{base}[{r.text(at).text}]" for at in _lanes(place.src[1], lanes)]
     if node.dtype is dtypes.bool:

@@ -69,6 +69,9 @@ class Ops(Enum):
     ENDIF = "endif"
     WMMA = "wmma"
 
+    #: By identity: members are single, and Enum's own hash is a Python function, slow in every walk.
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return f"Ops.{self.name}"
 

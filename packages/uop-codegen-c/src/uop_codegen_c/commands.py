@@ -1,0 +1,98 @@
+"""The command `uopc compile`: a `.uir` program at any stage of its way to C. Weeks 2 to 4."""
+
+from __future__ import annotations
+
+from math import prod
+
+from uop_ir import CommandParser, Ops, UOp, UopError, VerifyError, call_params, dtypes, format_uir, read_uir
+
+from .cache import KernelSource
+from .freedoms import Freedoms, current_freedoms
+from .linearize import linearize
+from .lower import PASSES, source, stages
+
+#: What --emit knows, in the order of the way.
+STAGES = ("kernel", *(step.name for step in PASSES), "linear", "c")
+
+
+def compile_command(argv: list[str]) -> int:
+    """Compile a .uir file as one kernel, and print it at a stage of its way to C."""
+    options = _parser().parse_args(argv)
+    given = read_uir(options.file)
+    if options.first == "c" and any(n.op is Ops.RANGE for n in given.nodes):
+        print(_c(source(given.nodes, _linear_params(given.nodes))))
+        return 0
+    body = as_kernel(given.root) if options.first == "rangeify" else given.root
+    print(emit(body, options.emit, options.first, current_freedoms()), end="")
+    return 0
+
+
+def emit(body: UOp, stage: str, first: str, freedoms: Freedoms) -> str:
+    """The text of a kernel at a stage; `first` is the first pass that it has yet to go through."""
+    if stage == "kernel":
+        return format_uir(body)
+    root = body
+    for name, root in stages(body, freedoms, first) if first in [p.name for p in PASSES] else ():
+        if name == stage:
+            return format_uir(root)
+    order = linearize(root)
+    if stage == "linear":
+        return format_uir(order)
+    if stage != "c":
+        raise UopError(f"--emit {stage} lies before --from {first}")
+    return _c(source(order, _linear_params(order))) + "\n"
+
+
+def _c(kernel: KernelSource) -> str:
+    return f"{kernel.preamble}\n\n{kernel.text}"
+
+
+def as_kernel(root: UOp) -> UOp:
+    """A program at tensor level as the body of a kernel: its values are stored to new PARAMs, BUFFERs become PARAMs.
+
+    The outputs take the first slots, the BUFFERs those behind them in order of appearance. A SINK of STOREs to PARAMs
+    is a kernel already. Raises VerifyError for a mix of the two.
+    """
+    outputs = root.src if root.op is Ops.SINK else (root,)
+    effects = [o for o in outputs if o.dtype is dtypes.void]
+    if len(effects) == len(outputs):
+        return root
+    if effects:
+        raise VerifyError("values and effects in one program", remedy="STORE every value")
+    buffers = [n for n in root.toposort() if n.op is Ops.BUFFER]
+    if any(n.op is Ops.PARAM and n.arg.size is not None for n in root.toposort()):
+        raise VerifyError("values of a program with PARAMs", remedy="STORE each to a PARAM")
+    slots = {b: UOp.param(len(outputs) + i, b.arg.size, b.dtype) for i, b in enumerate(buffers)}
+    stores = []
+    for slot, value in enumerate(outputs):
+        sizes = [d for d in value.shape if isinstance(d, int)]
+        if len(sizes) < len(value.shape):
+            raise VerifyError(
+                "a value of symbolic shape has no size to store it", remedy="STORE it to a PARAM"
+            )
+        stores.append(
+            UOp.param(slot, prod(sizes), value.dtype).reshape(value.shape).store(value.substitute(slots))
+        )
+    return UOp.sink(*stores)
+
+
+def _linear_params(order: tuple[UOp, ...] | list[UOp]) -> tuple[UOp, ...]:
+    """The arguments of a linear program in a CALL's order; slots that it no longer uses are kept free."""
+    used = {n.arg.slot: n for n in order if n.op is Ops.PARAM and n.arg.size is not None}
+    scalars = call_params(UOp.sink(*(n for n in order if n.op is Ops.PARAM and n.arg.size is None)))
+    memory = [used.get(i, UOp.param(i, 0, dtypes.u8)) for i in range(max(used, default=-1) + 1)]
+    return (*memory, *scalars)
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="uopc compile", description=compile_command.__doc__, allow_abbrev=False)
+    parser.add_argument("file", metavar="FILE.uir")
+    parser.add_argument("--emit", choices=STAGES, default="c", help="the stage to print (default c)")
+    parser.add_argument(
+        "--from",
+        dest="first",
+        choices=(*(step.name for step in PASSES), "c"),
+        default="rangeify",
+        help="the first pass that the file has yet to go through (default rangeify); c: a linear program to be rendered",
+    )
+    return parser
