@@ -146,7 +146,8 @@ def floor_divide(x: UOp, y: UOp) -> UOp:
     down = (exact - down > 0.5).where(down + 1, down)
     down = exact.eq(0).where(quotient * 0, down)
     finite_by_infinite = absolute(y).eq(math.inf) & (absolute(x) < math.inf)
-    down = finite_by_infinite.where(floor(sign(quotient) + quotient * 0), down)
+    apart = ((x < 0) ^ (y < 0)) & x.ne(0)
+    down = finite_by_infinite.where(apart.where(quotient.const_like(-1), quotient), down)
     return y.eq(0).where(quotient, down)
 
 

@@ -11,7 +11,7 @@ from uop_ir import Ops, UOp, dtypes
 from . import compose
 from .arithmetic import Arithmetic
 from .errors import TensorError
-from .value import float_operand
+from .value import float_operand, operands
 
 
 class Elementwise(Arithmetic):
@@ -73,7 +73,8 @@ class Elementwise(Arithmetic):
 
     def relu(self) -> Self:
         """The greater of x and 0; NaN stays, and the derivative at 0 is 0."""
-        return self.maximum(0)
+        zero, x = operands("relu", 0, self)
+        return self._of(zero.maximum(x))
 
     def square(self) -> Self:
         return self * self

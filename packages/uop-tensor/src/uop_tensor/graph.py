@@ -45,8 +45,8 @@ def shape_of(x: UOp) -> tuple[int, ...]:
 
 
 def is_constant(x: UOp) -> bool:
-    """Whether `x` is one CONST, whatever its shape."""
-    while x.op in (Ops.RESHAPE, Ops.EXPAND):
+    """Whether `x` is one CONST, whatever its shape and sign."""
+    while x.op in (Ops.RESHAPE, Ops.EXPAND, Ops.NEG):
         x = x.src[0]
     return x.op is Ops.CONST
 

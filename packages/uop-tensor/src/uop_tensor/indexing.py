@@ -46,10 +46,10 @@ class Indexing(Reduction):
     """`x[...]` as in NumPy, with at most one tensor (array, list) of integers; nothing is ever written through it."""
 
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Self:
-        given = _full(items if isinstance(items, tuple) else (items,), self.shape)
+        items = items if isinstance(items, tuple) else (items,)
         x, axis, tensor_axis = self.uop, 0, -1
         tensor: UOp | None = None
-        for item in given:
+        for item in _full(items, self.shape):
             if item is None:
                 x, axis = x.reshape((*x.shape[:axis], 1, *x.shape[axis:])), axis + 1
             elif isinstance(item, slice):
@@ -62,7 +62,7 @@ class Indexing(Reduction):
                 x = _element(x, axis, item)
         if tensor is not None:
             x = take(x, tensor, tensor_axis)
-            if _scattered(given):
+            if _scattered(items):
                 order = list(range(x.ndim))
                 moved = order[tensor_axis : tensor_axis + tensor.ndim]
                 x = x.permute(moved + [a for a in order if a not in moved])
@@ -141,9 +141,9 @@ def _item(item: Item) -> int | slice | UOp | None:
         ) from None
 
 
-def _scattered(items: Sequence[int | slice | UOp | None]) -> bool:
-    """Whether a slice or None stands between ints and the tensor: then NumPy puts the tensor's axes in front."""
-    places = [i for i, item in enumerate(items) if isinstance(item, int | UOp)]
+def _scattered(items: tuple[Item, ...]) -> bool:
+    """Whether a slice, None or ... stands between ints and the tensor: then NumPy puts the tensor's axes in front."""
+    places = [i for i, item in enumerate(items) if not isinstance(item, slice | EllipsisType | None)]
     return places != list(range(places[0], places[0] + len(places)))
 
 

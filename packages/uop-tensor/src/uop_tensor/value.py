@@ -135,7 +135,8 @@ def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
     )
     for number in weak:
         dtype = with_number(method, dtype, number)
-    shapes.broadcast(method, *(n.shape for n in typed), ())
+    if typed:
+        shapes.broadcast(method, *(n.shape for n in typed))
     devices = {d for n in typed if (d := known_device(n)) is not None}
     if len(devices) > 1:
         raise TensorError(

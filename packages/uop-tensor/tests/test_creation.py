@@ -1,0 +1,171 @@
+"""New tensors against NumPy."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from uop_ir import Ops, dtypes, evaluate
+from uop_tensor import Tensor, TensorError, manual_seed
+from uop_tensor.creation import count
+
+NUMPY = [d for d in dtypes.all if d is not dtypes.index]
+
+
+@pytest.mark.parametrize("dtype", NUMPY, ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 0, 3)])
+def test_arrays_are_copied_as_they_are(dtype, shape):
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype.numpy)
+    t = Tensor(x)
+    assert (t.dtype, t.shape) == (dtype, shape)
+    kept = x.copy()
+    x[...] = 1
+    np.testing.assert_array_equal(t.numpy(), kept)
+    assert t.numpy().dtype == x.dtype
+
+
+def test_layouts_and_byte_orders():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for y in (x.T, x[::-1, :, ::2], x.astype(">f4"), np.broadcast_to(x[:1], x.shape), np.asfortranarray(x)):
+        np.testing.assert_array_equal(Tensor(y).numpy(), y)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (3, dtypes.i64),
+        (2.5, dtypes.f32),
+        (True, dtypes.bool),
+        ([1, 2], dtypes.i64),
+        ([1, 2.5], dtypes.f32),
+        ([[True], [False]], dtypes.bool),
+        ([], dtypes.f32),
+        (((1, 2), (3, 4)), dtypes.i64),
+        (np.float64(2), dtypes.f64),
+        (np.int8(2), dtypes.i8),
+    ],
+)
+def test_python_data(data, dtype):
+    t = Tensor(data)
+    assert t.dtype is dtype
+    np.testing.assert_array_equal(t.numpy(), np.array(data))
+
+
+def test_a_dtype_asked_for():
+    assert Tensor([1.5, -2.5], dtypes.i32).tolist() == [1, -2]
+    assert Tensor([1.0, np.nan], dtypes.u8).tolist() == [1, 0]
+    assert Tensor(2.9, dtypes.i32).item() == 2
+    assert Tensor(-1, dtypes.f16).item() == -1.0
+    assert Tensor(np.ones(2), dtypes.bf16).numpy().dtype == ml_dtypes.bfloat16
+    assert Tensor(Tensor([1, 2]), dtypes.f32).dtype is dtypes.f32
+    assert Tensor(7, dtypes.bool).item() is True
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Tensor([[1], [2, 3]]), "rows of equal length"),
+        (lambda: Tensor("abc"), "str does not hold numbers"),
+        (lambda: Tensor([object()]), "does not hold numbers"),
+        (lambda: Tensor(None), "NoneType does not hold numbers"),
+        (lambda: Tensor(np.array([1j])), "no dtype for an array of complex128"),
+        (lambda: Tensor(2**70), "is not a value of i64"),
+        (lambda: Tensor(300, dtypes.u8), "300 is not a value of u8"),
+        (lambda: Tensor.zeros(-1), "zeros: shape"),
+        (lambda: Tensor.zeros(2.0), "zeros: sizes and axes are ints"),
+        (lambda: Tensor.arange(0, 5, 0), "arange: step 0"),
+        (lambda: Tensor.arange(5, dtype=dtypes.bool), "arange: dtype bool"),
+        (lambda: Tensor.randint(5, 5, 3), "randint"),
+        (lambda: Tensor.randint(0, 300, 3, dtype=dtypes.u8), "randint"),
+        (lambda: Tensor.randn(3, dtype=dtypes.i32), "randn: dtype i32"),
+        (lambda: Tensor.ones(3).tril(), "tril: a tensor of shape"),
+    ],
+)
+def test_errors(wrong, message):
+    with pytest.raises(TensorError, match=message):
+        wrong()
+
+
+def test_constants():
+    assert Tensor.zeros(2, 3).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert Tensor.ones((2,), dtype=dtypes.i8).numpy().dtype == np.int8
+    assert Tensor.full((2, 2), 7).dtype is dtypes.i64
+    assert Tensor.full(2, 0.5).tolist() == [0.5, 0.5]
+    assert Tensor.full((), True).item() is True
+    t = Tensor(np.ones((2, 3), np.int16))
+    for like, value in ((t.zeros_like(), 0), (t.ones_like(), 1), (t.full_like(5), 5)):
+        np.testing.assert_array_equal(like.numpy(), np.full((2, 3), value, np.int16))
+        assert like.dtype is dtypes.i16
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 100, 4095, 4096, 4097, 5000])
+def test_count_is_a_sum_of_tables(n):
+    node = count(n, dtypes.i32)
+    np.testing.assert_array_equal(evaluate([node], {})[0], np.arange(n, dtype=np.int32))
+    assert Ops.BUFFER not in {x.op for x in node.toposort()}
+    assert len(node.toposort()) < 250
+
+
+def test_count_of_millions_has_few_nodes():
+    node = count(10**7, dtypes.i32)
+    assert node.shape == (10**7,)
+    assert len(node.toposort()) < 350
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (5,),
+        (0,),
+        (-3,),
+        (2, 9),
+        (9, 2),
+        (9, 2, -2),
+        (2, 9, 3),
+        (0.0, 1.0, 0.25),
+        (1, 2.2, 0.5),
+        (5, 0, -1.5),
+        (2.5,),
+    ],
+)
+def test_arange(arguments):
+    found = Tensor.arange(*arguments).numpy()
+    wanted = np.arange(*arguments)
+    assert found.dtype == (np.int64 if all(isinstance(a, int) for a in arguments) else np.float32)
+    np.testing.assert_allclose(found, wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [d for d in NUMPY if d is not dtypes.bool], ids=str)
+def test_arange_of_every_dtype(dtype):
+    found = Tensor.arange(1, 200, 2, dtype=dtype).numpy()
+    np.testing.assert_array_equal(found, np.arange(1, 200, 2).astype(dtype.numpy))
+
+
+def test_eye_and_triangles():
+    np.testing.assert_array_equal(Tensor.eye(3, 4).numpy(), np.eye(3, 4, dtype=np.float32))
+    np.testing.assert_array_equal(Tensor.eye(2, dtype=dtypes.i32).numpy(), np.eye(2, dtype=np.int32))
+    x = np.arange(1, 25.0).reshape(2, 3, 4)
+    x[0, 0, 3] = np.nan
+    for k in (-3, -1, 0, 1, 4):
+        np.testing.assert_array_equal(Tensor(x).tril(k).numpy(), np.tril(x, k))
+        np.testing.assert_array_equal(Tensor(x).triu(k).numpy(), np.triu(x, k))
+    np.testing.assert_array_equal(Tensor(x > 3).tril().numpy(), np.tril(x > 3))
+
+
+def test_random_numbers():
+    manual_seed(7)
+    first = [Tensor.randn(2000).numpy(), Tensor.rand(2000).numpy(), Tensor.randint(-3, 4, (2000,)).numpy()]
+    manual_seed(7)
+    again = [Tensor.randn(2000).numpy(), Tensor.rand(2000).numpy(), Tensor.randint(-3, 4, (2000,)).numpy()]
+    for x, y in zip(first, again, strict=True):
+        np.testing.assert_array_equal(x, y)
+    normal, uniform, integers = first
+    assert abs(normal.mean()) < 0.1
+    assert abs(normal.std() - 1) < 0.1
+    assert uniform.min() >= 0
+    assert uniform.max() < 1
+    assert abs(uniform.mean() - 0.5) < 0.05
+    assert set(integers.tolist()) == set(range(-3, 4))
+    wide = Tensor.rand(3000, low=-2, high=-1, dtype=dtypes.f16).numpy()
+    assert (wide.min() >= -2) & (wide.max() <= -1)
+    assert (Tensor.rand(5000, dtype=dtypes.bf16).numpy() < 1).all()
+    assert Tensor.randint(0, 256, 10, dtype=dtypes.u8).dtype is dtypes.u8

@@ -1,0 +1,168 @@
+"""The Tensor itself: values, assignment, what is refused."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+from uop_ir import Ops, UopError, dtypes
+from uop_tensor import Tensor, TensorError
+from uop_tensor.live import JitError, tracing
+
+
+def test_properties():
+    t = Tensor(np.zeros((2, 3), np.float16))
+    assert (t.shape, t.ndim, t.dtype, t.numel(), len(t)) == ((2, 3), 2, dtypes.f16, 6, 2)
+    assert (t.size(), t.size(-1)) == ((2, 3), 3)
+    assert isinstance(t.device, str)
+    assert t.to(t.device).uop is t.uop
+
+
+def test_values():
+    t = Tensor([[1, 2], [3, 4]])
+    assert t.tolist() == [[1, 2], [3, 4]]
+    assert [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    assert t[0, 1].item() == 2
+    assert (float(t[1, 0]), int(Tensor(2.7)), bool(Tensor([[5]])), bool(Tensor(0.0))) == (3.0, 2, True, False)
+    assert isinstance(Tensor(2.5).item(), float)
+    t.numpy()[0, 0] = 9
+    assert t[0, 0].item() == 1
+
+
+def test_repr_shows_values():
+    assert repr(Tensor([1.5, 2.0])) == "Tensor([1.5, 2. ], dtype=f32)"
+    assert repr(Tensor([[1, 2], [3, 4]]) + 1) == "Tensor([[2, 3],\n        [4, 5]], dtype=i64)"
+    assert repr(Tensor(3.0, requires_grad=True)) == "Tensor(3., dtype=f32, requires_grad=True)"
+    assert repr(Tensor.zeros(0, 3)) == "Tensor([], shape=(0, 3), dtype=f32)"
+    assert "..." in repr(Tensor.zeros(2000))
+
+
+def test_tensors_hash_by_identity():
+    a, b = Tensor([1.0]), Tensor([1.0])
+    assert len({a, b, a}) == 2
+    assert {a: 1}[a] == 1
+
+
+def test_operations_are_lazy():
+    t = Tensor([1.0, 2.0])
+    y = (t * 2 + 1).exp().sum()
+    assert Ops.EXP2 in {n.op for n in y.uop.toposort()}
+    y.realize()
+    assert {n.op for n in y.uop.toposort()} == {Ops.BUFFER, Ops.RESHAPE}
+    assert t.realize() is t
+
+
+def test_realize_several_at_once():
+    t = Tensor([1.0, 2.0])
+    a, b = t + 1, t * 3
+    a.realize(b)
+    assert (a.uop.op, b.uop.op) == (Ops.BUFFER, Ops.BUFFER)
+    assert (a.tolist(), b.tolist()) == ([2, 3], [3, 6])
+
+
+# assignment
+
+
+def test_assign_rebinds_and_old_values_stay():
+    t = Tensor([1.0, 2.0])
+    view, lazy, twin = t[::-1], t * 10, t.clone()
+    assert t.assign(t + 1) is t
+    t.realize()
+    assert t.tolist() == [2, 3]
+    assert view.tolist() == [2, 1]
+    assert lazy.tolist() == [10, 20]
+    assert twin.tolist() == [1, 2]
+
+
+def test_assign_reuses_memory_that_nobody_needs():
+    t = Tensor([1.0, 2.0])
+    before = t.uop
+    for _ in range(3):
+        t.assign(t * 2)
+        t.realize()
+    assert t.uop is before
+    assert t.tolist() == [8, 16]
+    keeper = t + 0.5
+    t.assign(t * 2).realize()
+    assert t.uop is not before
+    assert keeper.tolist() == [8.5, 16.5]
+
+
+def test_assign_twice_before_anything_runs():
+    t = Tensor([1.0])
+    t.assign(t + 1)
+    t.assign(t * 10)
+    assert t.tolist() == [20]
+
+
+def test_assign_an_array():
+    t = Tensor(np.zeros(2, np.float32))
+    t.assign(np.array([1, 2], np.float32))
+    assert t.tolist() == [1, 2]
+
+
+def test_assign_keeps_a_parameter_a_parameter():
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    (w * w).sum().backward()
+    w.assign(w - 0.5 * w.grad)
+    w.grad = None
+    (w * 3).sum().backward()
+    assert w.grad.tolist() == [3, 3]
+    assert w.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda t: t.assign(Tensor([1.0])), r"assign: f32\(1,\) to a tensor f32\(2,\)"),
+        (lambda t: t.assign(Tensor([1, 2])), r"assign: i64\(2,\) to a tensor f32\(2,\).*cast"),
+        (lambda t: t.item(), r"item: a tensor of shape \(2,\)"),
+        (lambda t: bool(t), r"bool: a tensor of shape \(2,\) \(use any\(\) or all\(\)\)"),
+        (lambda t: len(t.sum()), r"len: a tensor of shape \(\)"),
+        (lambda t: list(t.sum()), r"len: a tensor of shape \(\)"),
+        (lambda t: t.size(3), "size: axis 3"),
+    ],
+)
+def test_errors(wrong, message):
+    with pytest.raises(TensorError, match=message):
+        wrong(Tensor([1.0, 2.0]))
+
+
+def test_an_error_is_raised_where_the_mistake_is_made():
+    with pytest.raises(TensorError) as caught:
+        Tensor([1.0, 2.0]) + Tensor([1.0, 2.0, 3.0])
+    assert isinstance(caught.value, UopError)
+    assert caught.value.exit_code == 3
+    frames = traceback.extract_tb(caught.tb)
+    assert frames[0].line == "Tensor([1.0, 2.0]) + Tensor([1.0, 2.0, 3.0])"
+    assert "remedy" not in str(caught.value)
+    assert str(caught.value) == (
+        "+: shapes (2,) and (3,) do not broadcast "
+        "(aligned on the right, sizes must be equal or 1; reshape or unsqueeze one)"
+    )
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda t: t.numpy(),
+        lambda t: t.item(),
+        lambda t: t.tolist(),
+        lambda t: bool(t),
+        lambda t: Tensor.rand(2),
+    ],
+)
+def test_values_are_not_asked_for_in_a_trace(method):
+    t = Tensor([1.0])
+    with tracing("step"):
+        assert repr(t * 2) == "Tensor(shape=(1,), dtype=f32, traced)"
+        assert t.realize() is t
+        with pytest.raises(JitError, match="while step is traced"):
+            method(t * 2)
+
+
+def test_a_trace_is_told_of_assignments():
+    t = Tensor([1.0])
+    with tracing("step") as capture:
+        t.assign(t + 1)
+    assert list(capture.assignments.values()) == [t]
