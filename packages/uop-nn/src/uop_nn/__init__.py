@@ -1,0 +1,1 @@
+"""Layers, optimizers, data sets, models and training on uop-tensor."""

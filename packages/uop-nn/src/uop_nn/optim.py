@@ -1,0 +1,179 @@
+"""Optimizers: SGD and AdamW, with the update rules of PyTorch (week 5).
+
+All that an optimizer remembers is in tensors that `step` assigns, so a jitted training step carries it on. A learning
+rate that changes from step to step is an argument of the jitted function, handed on to `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uop_ir import UopError
+from uop_tensor import Tensor
+
+from .module import load_tensors
+
+__all__ = ["SGD", "AdamW", "Optimizer", "OptimizerError"]
+
+
+class OptimizerError(UopError):
+    """A hyperparameter out of range, or a step without gradients."""
+
+
+class Optimizer:
+    """Changes parameters by their gradients. A subclass says how one parameter changes, in `update`."""
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
+        """Raises OptimizerError for no parameters, one that has no gradient, or a negative rate."""
+        self.parameters = list(parameters)
+        if not self.parameters:
+            raise OptimizerError("an optimizer needs at least one parameter")
+        if not all(tensor.requires_grad for tensor in self.parameters):
+            raise OptimizerError(
+                "a tensor to optimize does not require a gradient", remedy="set requires_grad"
+            )
+        _check("lr", lr, lr >= 0, "at least 0")
+        self.lr = lr
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def step(self, lr: float | Tensor | None = None) -> None:
+        """Change every parameter that has a gradient; `lr` where given, a number or a tensor of one, is the rate.
+
+        Nothing is computed before a value is asked for, or `realize` is called. Raises OptimizerError if no parameter has a gradient.
+        """
+        gradients = [(index, p, p.grad) for index, p in enumerate(self.parameters) if p.grad is not None]
+        if not gradients:
+            raise OptimizerError(
+                "no parameter has a gradient", remedy="call backward on the loss before step"
+            )
+        rate = self.lr if lr is None else lr
+        # A number as data, not as a constant of the graph: another rate is then the same program.
+        rate = rate if isinstance(rate, Tensor) else Tensor(np.asarray(rate, np.float32))
+        self.begin_step()
+        for index, parameter, gradient in gradients:
+            self.update(index, parameter, gradient, rate)
+
+    def begin_step(self) -> None:
+        """What changes once a step, before the parameters."""
+
+    def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
+        """Assign the new value of parameter number `index`, and of what is remembered of it."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is remembered, by name and number of the parameter: the tensors themselves, not copies."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]]) -> None:
+        """Continue from a state. Raises ModelError, and changes nothing, unless names, shapes and dtypes fit."""
+        load_tensors(self.state_dict(), state)
+
+    def realize(self) -> None:
+        """Compute the new parameters, and what is remembered, now."""
+        first, *others = [*self.parameters, *self.state_dict().values()]
+        first.realize(*others)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent: `p -= lr * g`.
+
+    With momentum m: `b = m * b + g`, and b, or `g + m * b` with `nesterov`, in place of g. `weight_decay` w adds
+    `w * p` to g.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float = 1e-2,
+        *,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, lr)
+        _check("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
+        _check("weight_decay", weight_decay, weight_decay >= 0, "at least 0")
+        if nesterov and momentum == 0:
+            raise OptimizerError("nesterov needs a momentum above 0")
+        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
+        self.buffers = _zeros_like(self.parameters) if momentum else []
+
+    def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
+        if self.weight_decay:
+            gradient = gradient + self.weight_decay * parameter
+        if self.momentum:
+            buffer = self.buffers[index].assign(self.momentum * self.buffers[index] + gradient)
+            gradient = gradient + self.momentum * buffer if self.nesterov else buffer
+        parameter.assign(parameter - lr.cast(parameter.dtype) * gradient)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return _named("momentum_buffer", self.buffers)
+
+
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+
+    m and v are moving averages of g and g * g, from 0. That start is corrected for by the weight which the gradients
+    have in them so far: the same moving average of 1, `c = beta * c + (1 - beta)`, which is 1 - beta^t (and in f32
+    more exact than that formula). `p -= lr * weight_decay * p`, then `p -= lr * (m / c1) / (sqrt(v / c2) + eps)`.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        lr: float = 1e-3,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(parameters, lr)
+        for number, beta in enumerate(betas):
+            _check(f"betas[{number}]", beta, 0 <= beta < 1, "in [0, 1)")
+        _check("eps", eps, eps > 0, "above 0")
+        _check("weight_decay", weight_decay, weight_decay >= 0, "at least 0")
+        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
+        self.mean, self.square = _zeros_like(self.parameters), _zeros_like(self.parameters)
+        self.corrections = tuple(Tensor(np.zeros((), np.float32)) for _ in betas)
+
+    def begin_step(self) -> None:
+        for correction, beta in zip(self.corrections, self.betas, strict=True):
+            correction.assign(beta * correction + (1 - beta))
+
+    def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
+        (beta1, beta2), (correction1, correction2) = self.betas, self.corrections
+        mean = self.mean[index].assign(beta1 * self.mean[index] + (1 - beta1) * gradient)
+        square = self.square[index].assign(beta2 * self.square[index] + (1 - beta2) * gradient * gradient)
+        spread = (square / correction2).sqrt() + self.eps
+        kept = parameter * (1 - lr * self.weight_decay) if self.weight_decay else parameter
+        new = kept - lr / correction1 * mean / spread
+        parameter.assign(new.cast(parameter.dtype))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            **_named("exp_avg", self.mean),
+            **_named("exp_avg_sq", self.square),
+            **_named("bias_correction", self.corrections),
+        }
+
+
+def _check(name: str, value: float, fits: bool, what: str) -> None:
+    if not fits:
+        raise OptimizerError(f"{name} must be {what}, not {value}")
+
+
+def _zeros_like(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Zeros in memory of their own, of the shape, dtype and device of each tensor."""
+    return [Tensor(np.zeros(t.shape, t.dtype.numpy), device=t.device) for t in tensors]
+
+
+def _named(name: str, tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+    return {f"{name}.{number}": tensor for number, tensor in enumerate(tensors)}

@@ -1,0 +1,104 @@
+"""Train the character GPT on a text: batches, validation, checkpoint, and a sample at the end (week 10)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from uop_tensor import Tensor, jit, no_grad
+
+from .data import load_text
+from .gpt import Gpt, GptConfig
+from .optim import AdamW
+from .options import TrainOptions, option
+from .sample import Sampler, default_prompt
+from .text import CharTokenizer, Tokens, random_batches, train_validation_split
+from .training import Score, Trainer
+
+__all__ = ["GptOptions", "gpt_trainer", "print_sample"]
+
+BETAS = (0.9, 0.99)
+VALIDATION_BATCHES = 20
+SAMPLE = 500  # characters of the sample at the end
+
+
+@dataclass(frozen=True)
+class GptOptions(TrainOptions):
+    """The defaults are the main job: 111,360 parameters, 600 steps on Tiny Shakespeare."""
+
+    steps: int = option(600, "how many steps to train")
+    batch: int = option(32, "windows of text a step")
+    lr: float = option(6e-3, "the greatest learning rate: after a warm-up it falls along a cosine")
+    warmup: int = option(50, "steps in which the learning rate rises")
+    validate_every: int = option(100, "steps from one validation to the next")
+    checkpoint_every: int = option(100, "steps from one checkpoint to the next")
+    text: str = option("", "a UTF-8 file to train on (default: Tiny Shakespeare)")
+    context: int = option(64, "characters that the model sees at once")
+    layers: int = option(2, "transformer blocks")
+    width: int = option(64, "numbers that stand for a character")
+    heads: int = option(4, "attention heads; they divide the width")
+
+
+def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
+    """A run in `folder` that has not begun. Raises UopError for a text or sizes that will not do."""
+    # A tenth of the text validates, and has room for a window and the character after it.
+    text, note = load_text(Path(options.text) if options.text else None, 10 * (options.context + 1))
+    if note is not None:
+        print(note)
+    tokenizer = CharTokenizer(text)
+    training, validation = train_validation_split(tokenizer.encode(text))
+    config = GptConfig(len(tokenizer), options.context, options.layers, options.width, options.heads)
+    model = Gpt(config, np.random.default_rng(options.seed))
+    print(
+        f"GPT of {model.parameter_count():,} parameters; {len(training):,} characters to train on, "
+        f"{len(validation):,} to validate on, {len(tokenizer)} different ones"
+    )
+    return Trainer(
+        model=model,
+        optimizer=AdamW(model.parameters(), options.lr, betas=BETAS),
+        loss=model.loss,
+        batches=random_batches(training, options.batch, options.context, options.seed),
+        validate=_validation(model, validation, options.batch),
+        folder=folder,
+        description={
+            "kind": "gpt",
+            "options": asdict(options),
+            "config": asdict(config),
+            "tokenizer": tokenizer.to_dict(),
+            "text": hashlib.sha256(text.encode()).hexdigest(),
+        },
+        items=options.batch * options.context,
+        unit="tokens",
+    )
+
+
+def print_sample(trainer: Trainer) -> None:
+    """Print some text by the model of a run."""
+    assert isinstance(trainer.model, Gpt)
+    tokenizer = CharTokenizer.from_dict(trainer.description["tokenizer"])
+    characters = Sampler(trainer.model, tokenizer).characters(default_prompt(tokenizer), SAMPLE)
+    print("".join(characters))
+
+
+def _validation(model: Gpt, tokens: Tokens, batch: int) -> Callable[[], Score]:
+    """The mean loss over windows that lie evenly in the text, the same every time."""
+    context = model.config.context
+    starts = np.linspace(0, len(tokens) - context - 1, VALIDATION_BATCHES * batch).astype(np.int64)
+    at = starts.reshape(VALIDATION_BATCHES, batch, 1) + np.arange(context)
+
+    def evaluate(x: Tensor, y: Tensor) -> Tensor:
+        with no_grad():
+            return model.loss(x, y)
+
+    jitted = jit(evaluate)
+
+    def validate() -> Score:
+        losses = [jitted(Tensor(tokens[a]), Tensor(tokens[a + 1])).item() for a in at]
+        loss = float(np.mean(losses))
+        return Score(loss, f"validation loss {loss:.4f}")
+
+    return validate

@@ -1,0 +1,118 @@
+"""Train the MLP on MNIST: shuffled batches, and the accuracy on the test set (week 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uop_tensor import Tensor, jit, no_grad
+
+from .data import DataError, Mnist, load_mnist
+from .mlp import Mlp
+from .optim import AdamW
+from .options import TrainOptions, option
+from .training import Score, Trainer
+
+__all__ = ["MnistOptions", "ShuffledBatches", "mnist_trainer"]
+
+CHUNK = 1000  # test images at once
+
+
+@dataclass(frozen=True)
+class MnistOptions(TrainOptions):
+    """The defaults are five times through 10,000 images."""
+
+    steps: int = option(390, "how many steps to train")
+    batch: int = option(128, "images a step")
+    lr: float = option(2e-3, "the greatest learning rate: after a warm-up it falls along a cosine")
+    warmup: int = option(20, "steps in which the learning rate rises")
+    validate_every: int = option(78, "steps from one look at the test set to the next")
+    checkpoint_every: int = option(78, "steps from one checkpoint to the next")
+    hidden: int = option(128, "width of the hidden layer")
+
+
+class ShuffledBatches:
+    """An endless iterator over the examples in an order that is new in each epoch; what does not fill a batch waits.
+
+    Each item is (x, y), `batch` examples long. The order of an epoch follows from the seed and its number, so the
+    place is one number: how many batches were taken.
+    """
+
+    def __init__(self, x: NDArray[Any], y: NDArray[Any], batch: int, seed: int) -> None:
+        """Raises DataError unless the examples, as many in x as in y, fill one batch."""
+        if not 1 <= batch <= len(x) == len(y):
+            raise DataError(f"{len(x)} and {len(y)} examples do not fill a batch of {batch}")
+        self._x, self._y, self._batch, self._seed = x, y, batch, seed
+        self._taken = 0
+
+    def __iter__(self) -> ShuffledBatches:
+        return self
+
+    def __next__(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        epoch, number = divmod(self._taken, len(self._x) // self._batch)
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._x))
+        chosen = order[number * self._batch : (number + 1) * self._batch]
+        self._taken += 1
+        return self._x[chosen], self._y[chosen]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """How many batches were taken."""
+        return {"taken": self._taken}
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        """Continue with the batch that followed when `state` was read. Raises DataError if it is no such state."""
+        taken = state.get("taken")
+        if not isinstance(taken, int) or taken < 0:
+            raise DataError(f"not the state of shuffled batches: {dict(state)}")
+        self._taken = taken
+
+
+def mnist_trainer(folder: Path, options: MnistOptions, data: Mnist | None = None) -> Trainer:
+    """A run in `folder` that has not begun, on `data` or MNIST. Raises UopError for data or sizes that will not do."""
+    data = load_mnist() if data is None else data
+    model = Mlp(np.random.default_rng(options.seed), inputs=data.train_images.shape[1], hidden=options.hidden)
+    print(
+        f"MLP of {model.parameter_count():,} parameters; {len(data.train_images):,} images to train on, "
+        f"{len(data.test_images):,} to test on"
+    )
+    return Trainer(
+        model=model,
+        optimizer=AdamW(model.parameters(), options.lr),
+        loss=model.loss,
+        batches=ShuffledBatches(data.train_images, data.train_labels, options.batch, options.seed),
+        validate=_validation(model, data),
+        folder=folder,
+        description={"kind": "mnist", "options": asdict(options)},
+        items=options.batch,
+        unit="images",
+    )
+
+
+def _validation(model: Mlp, data: Mnist) -> Callable[[], Score]:
+    """The mean loss and the accuracy on the test set."""
+
+    def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        with no_grad():
+            scores = model(x)
+            right = scores.argmax(-1) == y
+            return scores.cross_entropy(y, reduction="sum"), right.sum()
+
+    jitted = jit(evaluate)
+
+    def validate() -> Score:
+        total, right = 0.0, 0
+        count = len(data.test_images)
+        for begin in range(0, count, CHUNK):
+            part = slice(begin, begin + CHUNK)
+            loss, hits = jitted(Tensor(data.test_images[part]), Tensor(data.test_labels[part]))
+            total, right = total + float(loss.item()), right + int(hits.item())
+        return Score(total / count, f"test loss {total / count:.4f}, test accuracy {right / count:.2%}")
+
+    return validate
