@@ -34,8 +34,8 @@ WEIGHTS: dict[Ops, float] = {
 }
 #: Costs multiply through REDUCEs in REDUCEs; past this they say no more than that it is too much.
 MUCH = 1e30
-#: What a value made of constants alone may cost and still be a counter.
-COUNTER = 8.0
+#: What a value made of constants alone may cost and still be cheap.
+SMALL = 8.0
 COMPARISONS = (Ops.CMPEQ, Ops.CMPNE, Ops.CMPLT)
 
 
@@ -58,9 +58,9 @@ def operands(node: UOp) -> tuple[UOp, ...]:
 class Costs:
     """`cost`: of an element of each node. `cheap`: the nodes that are never worth storing.
 
-    Cheap are leaves, movement and CASTs of cheap nodes, counters (small values made of constants alone, such as the
-    numbers 0, 1, 2, ...) and comparisons of a counter with a cheap node: the code generators turn a counter into a
-    loop index, and a sum over such a comparison, a one-hot, into one load.
+    Cheap are leaves, movement and CASTs of cheap nodes, small values made of constants alone, and comparisons with a
+    counter, which is made of tables of constants, such as 0, 1, 2, ...: the code generators turn a counter into a loop
+    index, and a sum over such a comparison, a one-hot, into one load.
     """
 
     cost: dict[UOp, float] = field(default_factory=dict)
@@ -75,37 +75,42 @@ def costs(order: Iterable[UOp], outputs: set[UOp]) -> Costs:
     repeats it; a load of memory counts each time.
     """
     order = list(order)
-    users: dict[UOp, int] = {}
-    for node in order:
-        for source in set(operands(node)):
-            users[source] = users.get(source, 0) + 1
+    users = _users(order, outputs)
     found = Costs()
     price: dict[UOp, float] = {}
+    loaded: set[UOp] = set()  # cheap, stored, or a view of such
     variable: set[UOp] = set()  # depends on memory, or has a loop of its own
+    counters: set[UOp] = set()
     for node in order:
-        own = _own(node, price, found.cheap)
+        own = _own(node, price, loaded)
         if is_memory(node) or node.op is Ops.REDUCE or any(s in variable for s in operands(node)):
             variable.add(node)
-        if _is_cheap(node, own, found.cheap, variable):
+        elif node.op is Ops.STACK or any(s in counters for s in operands(node)):
+            counters.add(node)
+        small = is_leaf(node) or (node not in variable and own <= SMALL)
+        view = (node.op in INDEX_MAPS or node.op is Ops.CAST) and node.src[0] in found.cheap
+        if small or view or (node.op in COMPARISONS and any(s in counters for s in node.src)):
             found.cheap.add(node)
         fixed = node in found.cheap or node.op in INDEX_MAPS
-        uses = users.get(node, 0)
-        stored = not fixed and own * uses > own + STORE + uses * LOAD
+        stored = not fixed and own * users[node] > own + STORE + users[node] * LOAD
+        stored = stored or (node in outputs and own > LOAD)
+        if stored or node in found.cheap or (node.op in INDEX_MAPS and node.src[0] in loaded):
+            loaded.add(node)
         found.cost[node] = own
-        price[node] = LOAD if stored or (node in outputs and own > LOAD) else own
+        price[node] = LOAD if stored else own
     return found
 
 
-def _is_cheap(node: UOp, own: float, cheap: set[UOp], variable: set[UOp]) -> bool:
-    if is_leaf(node) or (node not in variable and own <= COUNTER):
-        return True
-    if any(s not in cheap for s in operands(node)):
-        return False
-    compares = node.op in COMPARISONS and any(s not in variable for s in node.src)
-    return compares or node.op in INDEX_MAPS or node.op is Ops.CAST
+def _users(order: list[UOp], outputs: set[UOp]) -> dict[UOp, int]:
+    """How many nodes use each; for movement, its users count."""
+    users = {node: int(node in outputs) for node in order}
+    for node in reversed(order):
+        for source in set(operands(node)):
+            users[source] += users[node] if node.op in INDEX_MAPS else 1
+    return users
 
 
-def _own(node: UOp, price: dict[UOp, float], cheap: set[UOp]) -> float:
+def _own(node: UOp, price: dict[UOp, float], loaded: set[UOp]) -> float:
     if is_leaf(node):
         return LOAD if is_memory(node) else 0.0
     if node.op is Ops.REDUCE:
@@ -113,15 +118,15 @@ def _own(node: UOp, price: dict[UOp, float], cheap: set[UOp]) -> float:
         count = prod(map(extent, source.shape[len(node.shape) :]))
         return min(count * (price[source] + 1.0), MUCH)
     if node.op in INDEX_MAPS:
-        return price[node.src[0]] * _share(node.src[0], node, cheap)
+        return price[node.src[0]] * _share(node.src[0], node, loaded)
     if node.op is Ops.STACK:  # one of its operands, and the choice
         return max(price[s] for s in node.src) + (0.0 if all(s.op is Ops.CONST for s in node.src) else 1.0)
     weight = WEIGHTS.get(node.op, 1.0)
-    return min(weight + sum(price[s] * _share(s, node, cheap) for s in operands(node)), MUCH)
+    return min(weight + sum(price[s] * _share(s, node, loaded) for s in operands(node)), MUCH)
 
 
-def _share(source: UOp, node: UOp, cheap: set[UOp]) -> float:
+def _share(source: UOp, node: UOp, loaded: set[UOp]) -> float:
     """How many elements of the source are computed for one of the node, at most one."""
-    if source.shape == node.shape or source in cheap:
+    if source.shape == node.shape or source in loaded:
         return 1.0
     return min(numel(source.shape) / max(numel(node.shape), 1), 1.0)

@@ -66,7 +66,7 @@ def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -
             slots[inputs] = home
             inputs += 1
         placed.append(home)
-    calls = _Calls(fusion, homes)
+    calls = _Calls(graph, homes)
     for k in run_order(graph):
         calls.add(graph.kernels[k])
     for value, donor in copies:
@@ -149,10 +149,10 @@ class _Calls:
     """CALLs in the order in which they run. An argument waits by AFTER for the CALLs whose result it reads, and,
     where it is stored to, for those that read what stood there before."""
 
-    def __init__(self, fusion: Fusion, homes: dict[UOp, UOp]) -> None:
+    def __init__(self, graph: Graph, homes: dict[UOp, UOp]) -> None:
         self.calls: list[UOp] = []
         self.scratch = _Scratch()
-        self._stored = set(fusion.stored)
+        self._stored = {value for kernel in graph.kernels.values() for value in kernel.values}
         self._homes = homes
         self._writer: dict[UOp, UOp] = {}
         self._readers: dict[UOp, list[UOp]] = {}

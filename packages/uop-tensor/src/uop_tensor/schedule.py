@@ -87,6 +87,9 @@ def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Grap
         forced |= cuts
     graph = Graph(kernels)
     _merge_elementwise(graph, fusion, donors, limits.arguments)
+    needed = set(root.src).union(*(kernel.reads for kernel in graph.kernels.values()))
+    for kernel in graph.kernels.values():
+        kernel.values = [value for value in kernel.values if value in needed]
     return graph, fusion
 
 
@@ -129,22 +132,22 @@ def _cut(value: UOp, stored: set[UOp], arguments: int) -> UOp:
 
 
 def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], arguments: int) -> None:
-    """Make one kernel of kernels without a REDUCE that store the same shape and share memory.
+    """Make kernels without a REDUCE part of others that store the same shape, where that saves loads.
 
-    An optimizer's moments and parameter are computed from the same gradient: read once, stored in one loop. Each
-    kernel joins the first that takes it. It may use the other's values, if at the very element that it stores.
+    An optimizer's moments and parameter are computed from the same gradient: read once, stored in one loop. A kernel
+    joins the first that takes it: one without a REDUCE that reads some of the same memory, or any whose values it
+    uses, if at the very element that it stores.
     """
     open_kernels: dict[object, list[int]] = {}
     for k in list(graph.kernels):
         kernel = graph.kernels[k]
-        if kernel.reduces:
-            continue
         group = open_kernels.setdefault(kernel.values[0].shape, [])
-        for other in group:
+        for other in [] if kernel.reduces else group:
             into = graph.kernels[other]
             together = len(into.reads | kernel.reads) + len(into.values) + len(kernel.values)
-            shared = into.reads.keys() & kernel.reads.keys() or other in graph.direct[k]
-            if shared and together <= arguments and _joinable(graph, fusion, donors, other, k):
+            uses = other in graph.direct[k]
+            shares = not into.reduces and bool(into.reads.keys() & kernel.reads.keys())
+            if (uses or shares) and together <= arguments and _joinable(graph, fusion, donors, other, k):
                 graph.merge(other, k)
                 break
         else:
