@@ -17,6 +17,7 @@ from .actions import Action, Retype, Split, Stage, extent, find_range
 from .freedoms import Freedoms
 from .loops import open_ranges
 from .machine import Machine, this_machine
+from .rangeify import simplify
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
 THREAD_WORK = 200_000
@@ -46,10 +47,22 @@ def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[tuple[Action, .
     return tuple(scheduler.actions), scheduler.root
 
 
-def stride(load: UOp, r: UOp) -> int | None:
-    """By how many elements a load moves when a range does; None where it is no constant number."""
+def stride(load: UOp, r: UOp, lanes: int = 1) -> int | None:
+    """By how many elements a load moves when a range does; None where it is no constant number.
+
+    With `lanes`: when the range moves within an aligned group of so many values, such as those of a vector.
+    """
+    position = load.src[0].src[1]
+    total = _coefficient(position, r)
+    if total is None and lanes > 1 and extent(r) % lanes == 0:
+        group, lane = UOp.range(extent(r) // lanes, -1), UOp.range(lanes, -2)
+        return _coefficient(simplify(position.substitute({r: group * lanes + lane})), lane)
+    return total
+
+
+def _coefficient(position: UOp, r: UOp) -> int | None:
     total = 0
-    for term, k in linear(load.src[0].src[1]).terms:
+    for term, k in linear(position).terms:
         if term is r:
             total += k
         elif r in open_ranges(term):
@@ -106,9 +119,9 @@ class Scheduler:
         last = numbers[-1]
         tiled = False
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
-            self.stage(numbers, last)
+            self.stage(numbers, last, lanes)
             loops = self.look(numbers)
-            tiled = self.contiguous(loops, last)
+            tiled = self.contiguous(loops, last, lanes)
         if self.free.reassociate:
             self.lanes_of_reductions(self.look(numbers), None if not tiled else last, lanes)
         if tiled:
@@ -122,18 +135,18 @@ class Scheduler:
             if worth and extent(r) > 1 and r.arg[1] is AxisType.LOOP:
                 self.do(Retype(int(r.arg[0]), AxisType.THREAD))
 
-    def contiguous(self, loops: Loops, last: int) -> bool:
+    def contiguous(self, loops: Loops, last: int, lanes: int) -> bool:
         """Whether every load stands still or moves by one element along the last output axis."""
         r = find_range(self.root, last)
-        return all(stride(n, r) in (0, 1) for n in loops.loads)
+        return all(stride(n, r, lanes) in (0, 1) for n in loops.loads)
 
-    def stage(self, numbers: list[int], last: int) -> None:
+    def stage(self, numbers: list[int], last: int, lanes: int) -> None:
         """Stage the operands of reductions that lie in the other order, where they fit and are read again."""
         loops = self.look(numbers)
         r = find_range(self.root, last)
         outputs = loops.end.src[1:]
         for load in loops.loads:
-            if stride(load, r) in (0, 1, None):
+            if stride(load, r, lanes) in (0, 1, None):
                 continue
             inside = [q for q in open_ranges(load) if q not in outputs]
             if not inside or any(q.src[0].op is not Ops.CONST for q in (*inside, r)):
@@ -148,7 +161,7 @@ class Scheduler:
             if reuse >= STAGE_REUSE and size <= STAGE_BYTES:
                 order = sorted(int(q.arg[0]) for q in inside)
                 self.do(Stage(load.src[0].src[0].arg.slot, (*order, last)))
-                return self.stage(numbers, last)
+                return self.stage(numbers, last, lanes)
         return None
 
     def lanes_of_reductions(self, loops: Loops, last: int | None, lanes: int) -> None:
@@ -158,7 +171,7 @@ class Scheduler:
         for node in loops.reductions:
             r = node.src[-1]
             below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
-            strides = [stride(n, r) for n in below]
+            strides = [stride(n, r, lanes) for n in below]
             if r_last is not None and r_last in open_ranges(node):
                 chosen[int(r.arg[0])] = 0
             elif r.src[0].op is Ops.CONST and extent(r) >= lanes and strides and set(strides) <= {0, 1}:
