@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_ir import BoundsError, Const, DType, Ops, dtypes
+from uop_ir import BoundsError, Const, DType, Ops, dtypes, fold
 from uop_ir.dtype import constant
 from uop_ir.rounding import multiply_add
-from uop_ir.scalar import evaluate_op, fold, to_array
+from uop_ir.scalar import evaluate_op, to_array
 
 HALVES = (dtypes.f16, dtypes.bf16)
 WIDE = (dtypes.f32, dtypes.f64)

@@ -10,12 +10,13 @@ from .backend import (
     get_backend,
 )
 from .cli import CommandParser
+from .definitions import definition
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
 from .interp import evaluate, run_program
+from .interp_steps import fold
 from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
-from .scalar import fold
 from .settings import override, read_settings, settings
 from .table import OPS, REDUCE_IDENTITY, call_params
 from .uir_parse import Parsed, parse_uir, read_uir
@@ -52,6 +53,7 @@ __all__ = [
     "backend_names",
     "by_name",
     "call_params",
+    "definition",
     "dtypes",
     "evaluate",
     "flatten",

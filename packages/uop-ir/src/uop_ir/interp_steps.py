@@ -9,16 +9,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .dtype import DType, constant, dtypes
+from .definitions import DEFINED, definition
+from .dtype import Const, DType, constant, dtypes
 from .errors import BoundsError, UopError, VerifyError
 from .interp_memory import Place, base, read, scratch, write
 from .ops import AddrSpace, Ops, Param
-from .scalar import EVALUATE, INDEX_ARITHMETIC, evaluate_op, index_op, to_array
+from .scalar import EVALUATE, INDEX_ARITHMETIC, evaluate_op, from_array, index_op, to_array
 from .table import REDUCE_IDENTITY, call_params
 from .uop import UOp
 
@@ -232,6 +234,39 @@ def _elementwise(node: UOp, values: list[Any], machine: Machine) -> Any:
     return int(result) if node.dtype is dtypes.index and result.ndim == 0 else result
 
 
+def _defined(node: UOp, values: list[Any], machine: Machine) -> Any:
+    return call_function(node.op, node.dtype, array(node.src[0], values[0]))
+
+
+def call_function(op: Ops, dtype: DType, x: Array) -> Array:
+    """EXP2, LOG2 or SIN: its definition, node by node, on a whole array."""
+    operand, order = _function(op, dtype)
+    values: dict[UOp, Any] = {operand: x}
+    for node in order:
+        values[node] = (
+            to_array(node.arg)
+            if node.op is Ops.CONST
+            else evaluate_op(node.op, node.dtype, [values[s] for s in node.src])
+        )
+    return np.asarray(values[order[-1]])
+
+
+@cache
+def _function(op: Ops, dtype: DType) -> tuple[UOp, tuple[UOp, ...]]:
+    """A definition on a scalar PARAM, which stands for an element: the PARAM, and the other nodes in order."""
+    operand = UOp(Ops.PARAM, (), Param(dtype, name="x"))
+    return operand, tuple(n for n in definition(op, operand).toposort() if n is not operand)
+
+
+def fold(op: Ops, arg: Any, values: Sequence[Const]) -> Const:
+    """One elementwise op on constants; `arg` is the op's. Raises BoundsError where an index overflows."""
+    args = [to_array(v) for v in values]
+    if op in DEFINED:
+        return from_array(values[0].dtype, call_function(op, values[0].dtype, args[0]))
+    dtype = arg if op in (Ops.CAST, Ops.BITCAST) else dtypes.bool if op in _COMPARE else values[-1].dtype
+    return from_array(dtype, evaluate_op(op, dtype, args))
+
+
 def accumulator(op: Ops, dtype: DType) -> Array:
     """What a REDUCE starts from: the identity, in f32 for a 16-bit float."""
     wide = dtypes.f32 if dtype.bits == 16 and dtype.is_float else dtype
@@ -282,6 +317,7 @@ def _refuse(node: UOp, values: list[Any], machine: Machine) -> Any:
 
 STEPS: dict[Ops, Step] = {
     **dict.fromkeys(EVALUATE, _elementwise),
+    **dict.fromkeys(DEFINED, _defined),
     **dict.fromkeys(MOVEMENT, _move),
     Ops.CONST: _const,
     Ops.BUFFER: _param,

@@ -175,12 +175,3 @@ def from_array(dtype: DType, value: Array) -> Const:
         unsigned = dtypes.u16 if dtype.bits == 16 else dtypes.u32 if dtype.bits == 32 else dtypes.u64
         value = _bitcast(unsigned, np.asarray(value))
     return Const(dtype, int(value))
-
-
-def fold(op: Ops, arg: Any, values: Sequence[Const]) -> Const:
-    """One op of EVALUATE on constants; `arg` is the op's. Raises BoundsError where an index overflows."""
-    dtype = arg if op in (Ops.CAST, Ops.BITCAST) else _RESULT.get(op, values[-1].dtype)
-    return from_array(dtype, evaluate_op(op, dtype, [to_array(v) for v in values]))
-
-
-_RESULT = {Ops.CMPLT: dtypes.bool, Ops.CMPNE: dtypes.bool, Ops.CMPEQ: dtypes.bool}
