@@ -335,3 +335,17 @@ def test_training_step_with_moments():
     assert step.traces == 1
     (replay,) = step.captures.values()
     assert len(replay.program.planned.plan.calls) <= 4
+
+
+def test_array_that_the_trace_has_filled():
+    kept = []
+
+    @jit
+    def f(x):
+        kept.append(Tensor(np.ones(2, np.float32)))
+        return x + kept[0]
+
+    assert f(Tensor([1.0, 2.0])).tolist() == [2, 3]
+    kept[0].assign(kept[0] * 10.0).realize()
+    assert f(Tensor([1.0, 2.0])).tolist() == [2, 3]
+    assert kept[0].tolist() == [10, 10]

@@ -96,6 +96,8 @@ def output_index(value: UOp) -> Index:
 def identity(demand: Demand, shape: Sequence[int | UOp]) -> bool:
     """True where memory, as a value of a shape, is read at the very element that the kernel stores."""
     kernel = demand.kernel
+    if tuple(shape) == kernel.shape:
+        return demand.at == output_index(kernel)
     read, stored = flatten(shape, demand.at), flatten(kernel.shape, output_index(kernel))
     return graph_rewrite(read, symbolic) is graph_rewrite(stored, symbolic)
 

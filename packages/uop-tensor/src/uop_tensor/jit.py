@@ -9,7 +9,6 @@ from typing import Generic, ParamSpec, TypeVar, cast
 from .jit_tree import flatten
 from .live import JitError, capture
 from .replay import Replay
-from .tensor import Tensor
 from .trace import trace
 
 #: The Python ints that an i32 holds.
@@ -40,7 +39,7 @@ class Jitted(Generic[P, R]):
                 )
         replay = self.captures.get(given.signature)
         if replay is None or not replay.valid():
-            replay = trace(self.__name__, self.function, given, Tensor)
+            replay = trace(self.__name__, self.function, given)
             self.captures[given.signature] = replay
             self.traces += 1
         return cast(R, replay(given))

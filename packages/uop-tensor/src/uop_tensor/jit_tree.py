@@ -9,7 +9,7 @@ from typing import Any
 from uop_ir import DType
 
 from .live import JitError
-from .value import Value
+from .tensor import Tensor
 
 STATIC = (bool, str, type(None), DType)
 
@@ -22,7 +22,7 @@ class Tree:
     """
 
     structure: Any = None
-    tensors: list[Value] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
     numbers: list[int | float] = field(default_factory=list)
 
     @property
@@ -42,7 +42,7 @@ def flatten(name: str, value: object) -> Tree:
     seen: dict[int, int] = {}
 
     def place(x: Any) -> Any:
-        if isinstance(x, Value):
+        if isinstance(x, Tensor):
             if id(x) not in seen:
                 seen[id(x)] = len(tree.tensors)
                 tree.tensors.append(x)

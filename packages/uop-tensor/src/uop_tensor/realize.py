@@ -125,4 +125,5 @@ def _donations(todo: Sequence[Lazy]) -> dict[int, UOp]:
 
 def _fits(buffer: UOp, value: UOp) -> bool:
     same = buffer.op is Ops.BUFFER and buffer.dtype is value.dtype and buffer.arg.size == numel(value.shape)
-    return same and "memory" in buffer.memo and device_of([value]) in (None, buffer.arg.device)
+    free = "memory" in buffer.memo and "tensor.kept" not in buffer.memo
+    return same and free and device_of([value]) in (None, buffer.arg.device)

@@ -12,19 +12,19 @@ from .jit_tree import Tree
 from .live import LIVE
 from .memory import buffers, whole_buffer
 from .program import Program
-from .realize import duplicate, realize_tensors
-from .value import Value
+from .realize import duplicate
+from .tensor import Tensor
 
 
 class Captured:
     """A value from outside that a trace uses: the live tensors that have it, and its last known BUFFER."""
 
-    def __init__(self, tensors: Sequence[Value], placeholder: UOp) -> None:
+    def __init__(self, tensors: Sequence[Tensor], placeholder: UOp) -> None:
         self.tensors = [weakref.ref(t) for t in tensors]
         self.placeholder = placeholder
         self.last = tensors[0].uop
 
-    def alive(self) -> list[Value]:
+    def alive(self) -> list[Tensor]:
         """Those of the tensors that still exist."""
         return [t for ref in self.tensors if (t := ref()) is not None]
 
@@ -38,8 +38,7 @@ class Captured:
         """Compute the value, where it is not memory yet."""
         tensors = self.alive()
         if tensors:
-            if whole_buffer(tensors[0].uop) is None:
-                realize_tensors(tensors)
+            _realize(tensors)
             self.last = tensors[0].uop
 
     def buffer(self) -> UOp:
@@ -54,7 +53,7 @@ class State:
     """A tensor that the function assigns: its new value is stored over the old one."""
 
     captured: Captured
-    tensor: weakref.ref[Value]
+    tensor: weakref.ref[Tensor]
 
     def leave(self) -> None:
         """Go to a copy of the memory, and leave the old one to the others that read it."""
@@ -77,7 +76,7 @@ class Replay:
     sources: Sequence[int | Captured | UOp]
     states: Sequence[State]
     result: Tree
-    results: Sequence[int | Value | tuple[type[Value], tuple[int | UOp, ...]]]
+    results: Sequence[int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]]
     assigned: Sequence[int]
 
     def valid(self) -> bool:
@@ -87,7 +86,7 @@ class Replay:
     def __call__(self, given: Tree) -> object:
         """Run on these arguments; the result of the function."""
         stored = iter(self._run(given) if self.program is not None else ())
-        tensors: list[Value] = []
+        tensors: list[Tensor] = []
         for result in self.results:
             if isinstance(result, tuple):
                 kind, shape = result
@@ -103,7 +102,7 @@ class Replay:
 
     def _run(self, given: Tree) -> list[UOp]:
         assert self.program is not None
-        realize_tensors([t for t in given.tensors if whole_buffer(t.uop) is None])
+        _realize(given.tensors)
         arguments = [_memory(t) for t in given.tensors]
         for source in self.sources:
             if isinstance(source, Captured):
@@ -138,7 +137,13 @@ class Replay:
             owner[buffer].leave()
 
 
-def _memory(tensor: Value) -> UOp:
+def _realize(tensors: Sequence[Tensor]) -> None:
+    lazy = [t for t in tensors if whole_buffer(t.uop) is None]
+    if lazy:
+        lazy[0].realize(*lazy[1:])
+
+
+def _memory(tensor: Tensor) -> UOp:
     found = whole_buffer(tensor.uop)
     assert found is not None
     return found

@@ -20,14 +20,13 @@ from .live import LIVE, Capture, JitError, tracing
 from .memory import base, numel
 from .program import program
 from .replay import Captured, Replay, State
-from .value import Value
+from .tensor import Tensor
 
 
-def trace(name: str, function: Callable[..., Any], given: Tree, tensor: type[Value]) -> Replay:
+def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
-    Numbers become tensors of the type `tensor`. Raises JitError for what cannot be replayed; all tensors are then
-    what they were before.
+    Raises JitError for what cannot be replayed; all tensors are then what they were before.
     """
     device = next((t.device for t in given.tensors), None) or get_backend().name
     numbers = [_scalar(i, n) for i, n in enumerate(given.numbers)]
@@ -35,10 +34,10 @@ def trace(name: str, function: Callable[..., Any], given: Tree, tensor: type[Val
         arguments = [_argument(t, device) for t in given.tensors]
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
         sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
-        args, kwargs = given.rebuild(arguments, [tensor._of(n) for n in numbers])
+        args, kwargs = given.rebuild(arguments, [Tensor._of(n) for n in numbers])
         result = flatten(name, function(*args, **kwargs))
         number = {id(a): i for i, a in enumerate(arguments)}
-        results: list[int | Value | tuple[type[Value], tuple[int | UOp, ...]]] = []
+        results: list[int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]] = []
         values: list[UOp] = []
         for t in result.tensors:
             if id(t) in number:
@@ -48,7 +47,7 @@ def trace(name: str, function: Callable[..., Any], given: Tree, tensor: type[Val
             else:
                 results.append((type(t), t.uop.shape))
                 values.append(t.uop)
-        changed = [t for t in capture.assignments.values() if isinstance(t, Value)]
+        changed = [t for t in capture.assignments.values() if isinstance(t, Tensor)]
         assigned = [number[id(t)] for t in changed if id(t) in number]
         states = [t for t in changed if id(t) in outside]
         values += [arguments[i].uop for i in assigned]
@@ -59,6 +58,9 @@ def trace(name: str, function: Callable[..., Any], given: Tree, tensor: type[Val
     if any(n.op is Ops.COPY for n in toposort(values)):
         raise JitError(f"{name} moves a tensor to another device", remedy="move it before the call")
     made = program(values, donors, True, get_backend(device)) if values else None
+    for buffer in made.buffers if made is not None else ():
+        if buffer not in sources:
+            buffer.memo["tensor.kept"] = True  # filled by the trace, read by every replay
     return Replay(
         made,
         [sources.get(b, b) for b in made.buffers] if made is not None else [],
@@ -72,9 +74,9 @@ def trace(name: str, function: Callable[..., Any], given: Tree, tensor: type[Val
 @contextmanager
 def _placeholders(device: str) -> Iterator[dict[int, Captured]]:
     """Make each live tensor a placeholder for the time of a with block; by id, what it stands for."""
-    tensors = [t for t in list(LIVE) if isinstance(t, Value)]
+    tensors = [t for t in list(LIVE) if isinstance(t, Tensor)]
     before = [(t, t.uop, t._assign_target, t.grad) for t in tensors]
-    groups: dict[UOp, list[Value]] = {}
+    groups: dict[UOp, list[Tensor]] = {}
     for t in tensors:
         groups.setdefault(t.uop, []).append(t)
     outside: dict[int, Captured] = {}
@@ -95,7 +97,7 @@ def _placeholder(value: UOp, device: str) -> UOp:
     return buffer.reshape(value.shape)
 
 
-def _argument(given: Value, device: str) -> Value:
+def _argument(given: Tensor, device: str) -> Tensor:
     made = type(given)._of(_placeholder(given.uop, device))
     made._requires_grad = given._requires_grad
     return made
@@ -106,7 +108,7 @@ def _scalar(number: int, value: float) -> UOp:
     return UOp(Ops.PARAM, (), Param(dtype, name=f"arg{number}"))
 
 
-def _refuse_new_state(name: str, capture: Capture, known: list[Value], outside: set[int]) -> None:
+def _refuse_new_state(name: str, capture: Capture, known: list[Tensor], outside: set[int]) -> None:
     """Raise JitError for a tensor that was made and assigned within the trace and lives on: it would never change."""
     wanted = {id(t) for t in known} | outside
     new = [weakref.ref(t) for i, t in capture.assignments.items() if i not in wanted]
