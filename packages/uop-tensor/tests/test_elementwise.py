@@ -74,7 +74,9 @@ UNARY = {
 
 
 def assert_close(found, wanted, dtype, factor=1.0, atol=0.0):
-    """Equal up to `factor` of the dtype's tolerance; `wanted` is in float64 and is rounded to the dtype first."""
+    """Equal up to `factor` of the dtype's tolerance; `wanted` is in float64 and is rounded to the dtype
+    first.
+    """
     with np.errstate(all="ignore"):
         wanted = np.asarray(wanted).astype(dtype.numpy)
     assert found.dtype == wanted.dtype
@@ -316,7 +318,7 @@ def test_bool_arithmetic():
 
 
 def test_equality_with_what_is_no_operand_is_false():
-    assert (Tensor([1]) == None) is False  # noqa: E711
+    assert (Tensor([1]) == None) is False
     assert (Tensor([1]) != "1") is True
 
 

@@ -409,6 +409,15 @@ def test_a_training_step_keeps_no_graph():
     assert w.item() == x
 
 
+def test_a_realized_result_becomes_a_parameter():
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    v = (w * 2).realize()
+    v.requires_grad = True
+    (v * v).sum().backward()
+    assert v.grad.tolist() == [4, 8]
+    assert w.grad is None
+
+
 def test_a_frozen_input_gets_none():
     w, x = Tensor([1.0], requires_grad=True), Tensor([2.0])
     (w * x).backward()

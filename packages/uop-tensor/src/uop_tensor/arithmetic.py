@@ -49,7 +49,9 @@ def _bits(method: str, op: Ops, x: UOp, y: UOp) -> UOp:
 
 
 class Arithmetic(Value):
-    """Operands broadcast as in NumPy and are promoted as the Array API says; a Python number takes the tensor's dtype."""
+    """Operands broadcast as in NumPy and are promoted as the Array API says; a Python number takes the
+    tensor's dtype.
+    """
 
     def __add__(self, other: Operand) -> Self:
         return self._of(_number_op("+", Ops.ADD, *self._operands("+", other)))
@@ -186,11 +188,15 @@ class Arithmetic(Value):
         return self._of(x.alu(op, y))
 
     def maximum(self, other: Operand) -> Self:
-        """The greater of each pair; NaN where one is NaN. The gradient of a tie is shared (a constant takes none)."""
+        """The greater of each pair; NaN where one is NaN. The gradient of a tie is shared (a constant takes
+        none).
+        """
         return self._of(_number_op("maximum", Ops.MAX, *self._operands("maximum", other)))
 
     def minimum(self, other: Operand) -> Self:
-        """The lesser of each pair; NaN where one is NaN. The gradient of a tie is shared (a constant takes none)."""
+        """The lesser of each pair; NaN where one is NaN. The gradient of a tie is shared (a constant takes
+        none).
+        """
         x, y = self._operands("minimum", other)
         return self._of(x & y if x.dtype is dtypes.bool else compose.minimum(x, y))
 
@@ -210,7 +216,9 @@ class Arithmetic(Value):
         return self._of(self.uop.where(x, y))
 
     def cast(self, dtype: DType) -> Self:
-        """In another dtype: to nearest even; float to integer truncates and saturates, NaN gives 0; to bool is `x != 0`."""
+        """In another dtype: to nearest even; float to integer truncates and saturates, NaN gives 0; to bool
+        is `x != 0`.
+        """
         return self._of(self.uop.cast(dtype))
 
     def bitcast(self, dtype: DType) -> Self:

@@ -1,7 +1,8 @@
 """Functions of real numbers as compositions of ops: exp, tanh, rounding, powers. Week 5.
 
 Each takes and gives nodes of a float dtype. Those marked `wide` compute f16 and bf16 in f32 and round once.
-They are written so that their gradients, which the rule table derives, are finite where the function is smooth.
+They are written so that their gradients, which the rule table derives, are finite where the function is
+smooth.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def sigmoid(x: UOp) -> UOp:
 
 @wide
 def tanh(x: UOp) -> UOp:
-    """(1 - e) / (1 + e) with e = exp(-2|x|), with the sign of x; near 0, where that cancels, a Pade approximant."""
+    """(1 - e) / (1 + e) with e = exp(-2|x|), with the sign of x; near 0, where that cancels, a Pade
+    approximant.
+    """
     negative = x < 0
     near = negative.where(-x, x) < 0.5
     e = exp(negative.where(x, -x) * 2)
@@ -154,7 +157,8 @@ def floor_divide(x: UOp, y: UOp) -> UOp:
 def power(x: UOp, y: UOp) -> UOp:
     """x ** y of floats, with the special cases of C's pow; the base and exponent share a dtype.
 
-    2^(y log2|x|) in the next wider float, so that an f32 result is right to the last bits (f64: to about 1e-13).
+    2^(y log2|x|) in the next wider float, so that an f32 result is right to the last bits (f64: to about
+    1e-13).
     """
     dtype = x.dtype
     inner = dtypes.f64 if dtype is dtypes.f32 else dtypes.f32 if dtype.bits == 16 else dtype
@@ -180,7 +184,9 @@ def _power(x: UOp, y: UOp) -> UOp:
 
 
 def _power_of_zero(x: UOp, y: UOp) -> UOp:
-    """x ** y where x is 0, written so that the derivative in x is right too: 0 for y > 1, 1 for y = 1, else infinite."""
+    """x ** y where x is 0, written so that the derivative in x is right too: 0 for y > 1, 1 for y = 1, else
+    infinite.
+    """
     root = ((y > 0) & (y < 1)).where(x, 1).alu(Ops.SQRT)
     positive = (y > 1).where(x.const_like(0), y.eq(1).where(x, root))
     value = y.eq(0).where(x.const_like(1), (y > 0).where(positive, math.inf))

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from uop_ir import DType, Ops, UOp, dtypes
 
 from . import shapes
+from .data import Number, from_array
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .live import capture
 from .movement import Movement
 from .promotion import DEFAULT
-from .value import Number, from_array
 
 _generator = [np.random.default_rng(0)]
 #: How many entries a table of digits has.
@@ -52,7 +52,9 @@ def count(n: int, dtype: DType) -> UOp:
 
 
 class Creation(Movement):
-    """`dtype` is f32 where nothing says otherwise. `requires_grad=True` gives the tensor memory of its own at once."""
+    """`dtype` is f32 where nothing says otherwise. `requires_grad=True` gives the tensor memory of its own at
+    once.
+    """
 
     @classmethod
     def full(

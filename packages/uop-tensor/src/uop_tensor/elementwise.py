@@ -15,7 +15,9 @@ from .value import float_operand, operands
 
 
 class Elementwise(Arithmetic):
-    """Functions of real numbers take integers and bool as f32; f16 and bf16 are computed in f32 and rounded once."""
+    """Functions of real numbers take integers and bool as f32; f16 and bf16 are computed in f32 and rounded
+    once.
+    """
 
     def _real(self, function: Callable[[UOp], UOp]) -> Self:
         return self._of(function(float_operand(self.uop)))

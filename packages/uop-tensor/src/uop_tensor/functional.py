@@ -19,7 +19,9 @@ from .value import Operand, strong
 
 
 def matmul(x: UOp, y: UOp) -> UOp:
-    """`x @ y` of nodes of one dtype: an elementwise product, summed over the last axis; f16 and bf16 add up in f32."""
+    """`x @ y` of nodes of one dtype: an elementwise product, summed over the last axis; f16 and bf16 add up
+    in f32.
+    """
     if x.ndim == 0 or y.ndim == 0:
         raise TensorError(
             f"@: shapes {x.shape} and {y.shape}", remedy="both need an axis; use * for a number"

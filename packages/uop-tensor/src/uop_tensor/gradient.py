@@ -1,8 +1,8 @@
 """Reverse-mode differentiation: graph in, graph out, one rule an op. Week 5.
 
-A rule takes a node and its upstream gradient, of the node's dtype and shape, and gives the gradient of each source
-(None: there is none). A source that was broadcast gets its gradient summed up again, by `gradient` itself.
-Gradients are graphs like any other, so they have gradients of their own.
+A rule takes a node and its upstream gradient, of the node's dtype and shape, and gives the gradient of each
+source (None: there is none). A source that was broadcast gets its gradient summed up again, by `gradient`
+itself. Gradients are graphs like any other, so they have gradients of their own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Rule: TypeAlias = "Callable[[UOp, UOp], Gradients]"
 def gradient(outputs: Sequence[UOp], seeds: Sequence[UOp], inputs: Sequence[UOp]) -> list[UOp | None]:
     """The gradient of `sum(seed * output)` with respect to each input: a node of its dtype and shape.
 
-    Each seed has the dtype and shape of its output. None stands where no output depends on the input at all; where
-    it depends on it only through ops whose derivative is zero, so is the gradient.
+    Each seed has the dtype and shape of its output. None stands where no output depends on the input at all;
+    where it depends on it only through ops whose derivative is zero, so is the gradient.
     """
     for output, seed in zip(outputs, seeds, strict=True):
         if seed.dtype is not output.dtype or seed.shape != output.shape:
@@ -185,7 +185,9 @@ def _reduce_max(x: UOp, greatest: UOp, g: UOp, pop: int) -> UOp:
 
 
 def _reduce_mul(x: UOp, product: UOp, g: UOp, pop: int) -> UOp:
-    """The product of the other elements: product / x; beside zeros, only a single zero has one that is not zero."""
+    """The product of the other elements: product / x; beside zeros, only a single zero has one that is not
+    zero.
+    """
     zero = x.eq(0)
     nonzero = zero.where(x.const_like(1), x)
     single = _fold_last(zero.cast(g.dtype), Ops.ADD, pop).eq(1)
@@ -203,7 +205,7 @@ _REDUCE: dict[Ops, Callable[[UOp, UOp, UOp, int], UOp]] = {
     Ops.MUL: _reduce_mul,
 }
 
-#: Marks an op through which no gradient flows: its derivative is zero, or it does not stand in a tensor's graph.
+#: Marks an op without gradient: its derivative is zero, or it does not stand in a tensor's graph.
 NONE = None
 
 #: One row an op.

@@ -1,4 +1,4 @@
-"""Small graphs that tensors and gradients have in common: folding axes, undoing a broadcast, the device. Week 5."""
+"""Graphs that tensors and gradients share: folding axes, undoing a broadcast, the device. Week 5."""
 
 from __future__ import annotations
 

@@ -13,10 +13,11 @@ from uop_ir import DType, Ops, UOp, dtypes
 
 from . import shapes
 from .creation import count
+from .data import from_array
 from .errors import TensorError
 from .graph import fold, shape_of
 from .reduce import Reduction
-from .value import Value, from_array
+from .value import Value
 
 Item: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | np.ndarray[Any, Any] | None"
 
@@ -24,8 +25,8 @@ Item: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | np.ndarr
 def take(x: UOp, at: UOp, axis: int) -> UOp:
     """The elements of `x` at positions along an axis; the axes of `at` stand in the place of that axis.
 
-    A one-hot sum: `sum_n WHERE(n == at, x[n], 0)`, which the code generators turn into one read. A position from -n
-    to -1 counts from the end; one out of range gives 0.
+    A one-hot sum: `sum_n WHERE(n == at, x[n], 0)`, which the code generators turn into one read. A position
+    from -n to -1 counts from the end; one out of range gives 0.
     """
     n = shape_of(x)[axis]
     if at.dtype.max < n:
@@ -43,7 +44,9 @@ def take(x: UOp, at: UOp, axis: int) -> UOp:
 
 
 class Indexing(Reduction):
-    """`x[...]` as in NumPy, with at most one tensor (array, list) of integers; nothing is ever written through it."""
+    """`x[...]` as in NumPy, with at most one tensor (array, list) of integers; nothing is ever written
+    through it.
+    """
 
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Self:
         items = items if isinstance(items, tuple) else (items,)
@@ -142,7 +145,9 @@ def _item(item: Item) -> int | slice | UOp | None:
 
 
 def _scattered(items: tuple[Item, ...]) -> bool:
-    """Whether a slice, None or ... stands between ints and the tensor: then NumPy puts the tensor's axes in front."""
+    """Whether a slice, None or ... stands between ints and the tensor: then NumPy puts the tensor's axes in
+    front.
+    """
     places = [i for i, item in enumerate(items) if not isinstance(item, slice | EllipsisType | None)]
     return places != list(range(places[0], places[0] + len(places)))
 

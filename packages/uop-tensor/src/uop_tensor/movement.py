@@ -10,11 +10,12 @@ from typing import Self
 from uop_ir import Ops, UOp, dtypes
 
 from . import shapes
+from .data import Number
 from .elementwise import Elementwise
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .promotion import promote
-from .value import Number, operands
+from .value import operands
 
 
 class Movement(Elementwise):
@@ -169,7 +170,9 @@ class Movement(Elementwise):
         return self._of(_stack(_alike("stack", (self, *others)), at))
 
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
-        """Parts of these sizes along an axis; one size: parts of that size, the last one shorter if it must be."""
+        """Parts of these sizes along an axis; one size: parts of that size, the last one shorter if it must
+        be.
+        """
         at = shapes.one_axis("split", self.ndim, axis)
         size = self.shape[at]
         if isinstance(sizes, int):

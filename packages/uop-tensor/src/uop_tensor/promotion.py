@@ -1,4 +1,4 @@
-"""Which dtype the result of two operands has: the Array API's promotion, and Python numbers are weak. Week 5."""
+"""Promotion: which dtype two operands have together, by the Array API; Python numbers are weak. Week 5."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _promote(method: str, a: DType, b: DType) -> DType:
 
 
 def with_number(method: str, dtype: DType, number: float) -> DType:
-    """The dtype of a tensor of `dtype` beside a Python number: its own, unless the number is of a higher kind.
+    """The dtype of a tensor of `dtype` beside a Python number: its own, unless the number is of a higher
+    kind.
 
     Raises TensorError for an integer that `dtype` does not hold.
     """
@@ -57,7 +58,9 @@ def as_float(dtype: DType) -> DType:
 
 
 def sum_type(dtype: DType) -> DType:
-    """The dtype of a sum or product: floats keep theirs, signed integers and bool become i64, unsigned ones u64."""
+    """The dtype of a sum or product: floats keep theirs, signed integers and bool become i64, unsigned ones
+    u64.
+    """
     if dtype.is_float:
         return dtype
     return dtypes.u64 if dtype.kind is Kind.UNSIGNED else dtypes.i64

@@ -31,11 +31,15 @@ class Reduction(Creation):
         return self._of(fold(self.uop.cast(dtype or sum_type(self.dtype)), op, axes, keepdim))
 
     def max(self, axis: Axis = None, keepdim: bool = False) -> Self:
-        """The greatest; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no elements."""
+        """The greatest; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no
+        elements.
+        """
         return self._of(_extreme(self.uop, self._nonempty("max", axis), keepdim))
 
     def min(self, axis: Axis = None, keepdim: bool = False) -> Self:
-        """The least; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no elements."""
+        """The least; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no
+        elements.
+        """
         mirrored = -self.uop if self.dtype.is_float else compose.invert(self.uop)
         found = _extreme(mirrored, self._nonempty("min", axis), keepdim)
         return self._of(-found if self.dtype.is_float else compose.invert(found))
@@ -81,11 +85,15 @@ class Reduction(Creation):
         return self._of(compose.invert(_any(zero, shapes.axes("all", self.ndim, axis), keepdim)))
 
     def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
-        """The position of the first greatest element along an axis (None: of all, row-major), as i64; NaN is greatest."""
+        """The position of the first greatest element along an axis (None: of all, row-major), as i64; NaN is
+        greatest.
+        """
         return self._of(self._first("argmax", axis, keepdim, mirrored=False))
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
-        """The position of the first least element along an axis (None: of all, row-major), as i64; NaN is least."""
+        """The position of the first least element along an axis (None: of all, row-major), as i64; NaN is
+        least.
+        """
         return self._of(self._first("argmin", axis, keepdim, mirrored=True))
 
     def _first(self, method: str, axis: int | None, keepdim: bool, mirrored: bool) -> UOp:

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Self, TypeAlias
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from uop_ir import AddrSpace, DType, Ops, UOp
 
+from .data import Data, from_array, node_of
 from .errors import TensorError
 from .functional import Functional
 from .gradient import gradient
 from .graph import broadcast_to, detach, known_device
 from .live import LIVE, capture
 from .memory import whole_buffer
-from .promotion import DEFAULT, with_number
 from .realize import realize, realize_tensors
-from .value import Number, Value, from_array, grad_enabled
-
-Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic | UOp | Value"
+from .value import Value, grad_enabled
 
 
 class Tensor(Functional):
     """An array whose elements are computed when they are asked for.
 
-    Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32, ints
-    i64, bools bool; arrays keep their dtype. Operations build a graph; `realize`, `numpy`, `item`, `tolist`, `print`
-    and `bool` compute. A tensor is a value: views do not alias, nothing is written in part, and `assign` gives this
-    tensor another value while what was computed from the old one keeps it.
+    Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32,
+    ints i64, bools bool; arrays keep their dtype. Operations build a graph; `realize`, `numpy`, `item`,
+    `tolist`, `print` and `bool` compute. A tensor is a value: views do not alias, nothing is written in part,
+    and `assign` gives this tensor another value while what was computed from the old one keeps it.
     """
 
     def __init__(
-        self, data: Data, dtype: DType | None = None, device: str | None = None, requires_grad: bool = False
+        self,
+        data: Data | UOp | Value,
+        dtype: DType | None = None,
+        device: str | None = None,
+        requires_grad: bool = False,
     ) -> None:
         """Raises TensorError for ragged lists and for data that has no dtype here."""
-        self._enter(_node(data, dtype, device))
+        if isinstance(data, UOp | Value):
+            node = data if isinstance(data, UOp) else data.uop
+            node = node if dtype is None else node.cast(dtype)
+        else:
+            node = node_of(data, dtype, device)
+        self._enter(node)
         if requires_grad:
             self.requires_grad = True
 
@@ -45,7 +52,8 @@ class Tensor(Functional):
     def realize(self, *others: Tensor) -> Self:
         """Compute this tensor and others now, together, and keep the results; returns this tensor.
 
-        A gradient does not reach back behind a tensor that was realized before `backward`: that is an error there.
+        A gradient does not reach back behind a tensor that was realized before `backward`: that is an error
+        there.
         """
         if capture() is not None:
             return self
@@ -144,8 +152,8 @@ class Tensor(Functional):
     def assign(self, value: Self | npt.NDArray[Any]) -> Self:
         """Give this tensor another value of the same shape and dtype; returns this tensor.
 
-        What was computed from the old value keeps it. The memory of the old value is used again where nothing needs
-        it. There is no aliasing as in NumPy: views made before do not change.
+        What was computed from the old value keeps it. The memory of the old value is used again where nothing
+        needs it. There is no aliasing as in NumPy: views made before do not change.
         """
         new = (
             value.uop if isinstance(value, Tensor) else from_array(np.asarray(value), known_device(self.uop))
@@ -173,7 +181,9 @@ class Tensor(Functional):
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
-        """Raises TensorError for a dtype without gradients. The tensor gets memory of its own, if it has none."""
+        """Raises TensorError for a dtype without gradients. The tensor gets memory of its own, if it has
+        none.
+        """
         if wanted and not self.dtype.is_float:
             raise TensorError(
                 f"requires_grad: a tensor of dtype {self.dtype}", remedy="only floats have gradients"
@@ -183,7 +193,9 @@ class Tensor(Functional):
         self._requires_grad = bool(wanted)
 
     def _owns_memory(self) -> bool:
-        """Whether this tensor is a buffer that no other parameter is: parameters are told apart by their nodes."""
+        """Whether this tensor is a buffer that no other parameter is: parameters are told apart by their
+        nodes.
+        """
         own = whole_buffer(self.uop)
         return own is not None and all(whole_buffer(t.uop) is not own for t in _parameters() if t is not self)
 
@@ -195,18 +207,19 @@ class Tensor(Functional):
         return bool(parameters) and any(n in parameters for n in self.uop.toposort(gate=_open))
 
     def backward(self, seed: Tensor | None = None) -> Self:
-        """Add the gradient of this tensor to `grad` of every live tensor that requires it and on which it depends.
+        """Add the gradient of this tensor to `grad` of every live tensor that requires it and on which it
+        depends.
 
-        A tensor of more than one element needs a seed: the gradient of what follows with respect to it. Nothing is
-        computed yet: gradients are lazy like other tensors. Returns this tensor. Raises TensorError where no such
-        tensor is found, and where a realized tensor cuts the way.
+        A tensor of more than one element needs a seed: the gradient of what follows with respect to it.
+        Nothing is computed yet: gradients are lazy like other tensors. Returns this tensor. Raises
+        TensorError where no such tensor is found, and where a realized tensor cuts the way.
         """
         by_node: dict[UOp, list[Tensor]] = {}
         for t in _parameters():
             by_node.setdefault(t.uop, []).append(t)
         nodes = self.uop.toposort(gate=lambda n: _open(n) and n not in by_node)
         leaves = [n for n in nodes if n in by_node]
-        if any(n.op is Ops.BUFFER and "tensor.cut" in n.memo for n in nodes):
+        if any("tensor.cut" in n.memo for n in nodes if n not in by_node):
             raise TensorError(
                 "backward: a tensor on the way to a parameter was realized before",
                 remedy="call backward before realize, or detach the tensor",
@@ -232,7 +245,8 @@ class Tensor(Functional):
     def gradient(self, *inputs: Tensor, seed: Tensor | None = None) -> tuple[Tensor, ...]:
         """The gradient of this tensor with respect to each of `inputs`, tensors that it was computed from.
 
-        The results have gradients themselves. Raises TensorError for an input on which this tensor does not depend.
+        The results have gradients themselves. Raises TensorError for an input on which this tensor does not
+        depend.
         """
         found = gradient([self.uop], [_seed("gradient", self, seed)], [x.uop for x in inputs])
         for number, grad in enumerate(found):
@@ -267,33 +281,3 @@ def _seed(method: str, output: Tensor, seed: Tensor | None) -> UOp:
             remedy="shape and dtype must be equal",
         )
     return seed.uop
-
-
-def _node(data: Data, dtype: DType | None, device: str | None) -> UOp:
-    """The node of what a tensor is made from."""
-    if isinstance(data, UOp | Value):
-        node = data if isinstance(data, UOp) else data.uop
-        return node if dtype is None else node.cast(dtype)
-    if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
-        own = dtype or DEFAULT[type(data)]
-        with_number("Tensor", own, data)
-        return UOp.const(DEFAULT[type(data)], data).cast(own) if own.is_int else UOp.const(own, data)
-    array = np.asarray(data) if isinstance(data, np.ndarray | np.generic) else _array(data)
-    if dtype is None:
-        return from_array(array, device)
-    if dtype.is_int and array.dtype.kind not in "biu":
-        return from_array(array, device).cast(dtype)
-    return from_array(array.astype(dtype.numpy), device)
-
-
-def _array(data: object) -> npt.NDArray[Any]:
-    """Nested lists as an array; Python floats are f32 and ints i64."""
-    try:
-        array = np.asarray(data)
-    except (ValueError, OverflowError) as error:
-        raise TensorError(f"Tensor: {error}", remedy="nested lists need rows of equal length") from None
-    if array.dtype.kind not in "biuf":
-        raise TensorError(
-            f"Tensor: {type(data).__name__} does not hold numbers", remedy="give numbers, lists or an array"
-        )
-    return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -1,7 +1,7 @@
 """What every tensor is: a node, and how it meets Python numbers, arrays and other tensors. Week 5.
 
-The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Movement,
-Creation, Reduction, Functional, Tensor.
+The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise,
+Movement, Creation, Reduction, Indexing, Functional, Tensor.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from typing import Any, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import DType, UOp, UopError, dtypes, from_numpy, get_backend
+from uop_ir import DType, UOp, dtypes, get_backend
 
 from . import shapes
+from .data import Number, from_array
 from .errors import TensorError
 from .graph import detach, known_device
 from .live import register
-from .memory import new_buffer
 from .promotion import DEFAULT, promote, with_number
 
-Number: TypeAlias = "bool | int | float"
 Operand: TypeAlias = "Value | Number | np.generic | npt.NDArray[Any]"
 
 _grad_enabled = [True]
@@ -44,22 +43,10 @@ def no_grad() -> Iterator[None]:
         _grad_enabled.pop()
 
 
-def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:
-    """A copy of an array in memory of a device. Raises TensorError for a NumPy dtype without counterpart."""
-    try:
-        dtype = from_numpy(array.dtype)
-    except UopError:
-        raise TensorError(
-            f"Tensor: no dtype for an array of {array.dtype}", remedy="convert it with astype"
-        ) from None
-    backend = get_backend(device)
-    buffer = new_buffer(backend, array.size, dtype)
-    backend.copy_in(buffer.memo["memory"].handle, np.array(array, dtype.numpy, order="C"))
-    return buffer.reshape(array.shape)
-
-
 class Value:
-    """A value that is computed when it is asked for. Values never change; `assign` gives a tensor another one."""
+    """A value that is computed when it is asked for. Values never change; `assign` gives a tensor another
+    one.
+    """
 
     #: NumPy leaves `array + tensor` to the tensor.
     __array_ufunc__ = None
@@ -109,7 +96,9 @@ class Value:
 
     @property
     def device(self) -> str:
-        """The device of the tensor's memory; for a value that has none yet, the one on which it would be computed."""
+        """The device of the tensor's memory; for a value that has none yet, the one on which it would be
+        computed.
+        """
         return known_device(self.uop) or get_backend(None).name
 
     def __hash__(self) -> int:

@@ -1,0 +1,63 @@
+"""Data from Python and NumPy as nodes. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from uop_ir import DType, UOp, UopError, from_numpy, get_backend
+
+from .errors import TensorError
+from .memory import new_buffer
+from .promotion import DEFAULT, with_number
+
+Number: TypeAlias = "bool | int | float"
+Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic"
+
+
+def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
+    """Data as a node: a number as a CONST, all else as a copy in memory.
+
+    Python floats are f32, ints i64; an array keeps its dtype. Raises TensorError for ragged lists and for what has no
+    dtype.
+    """
+    if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
+        own = dtype or DEFAULT[type(data)]
+        with_number("Tensor", own, data)
+        return UOp.const(DEFAULT[type(data)], data).cast(own) if own.is_int else UOp.const(own, data)
+    array = np.asarray(data) if isinstance(data, np.ndarray | np.generic) else _array(data)
+    if dtype is None:
+        return from_array(array, device)
+    if dtype.is_int and array.dtype.kind not in "biu":
+        return from_array(array, device).cast(dtype)
+    return from_array(array.astype(dtype.numpy), device)
+
+
+def _array(data: object) -> npt.NDArray[Any]:
+    """Nested lists as an array; Python floats are f32 and ints i64."""
+    try:
+        array = np.asarray(data)
+    except (ValueError, OverflowError) as error:
+        raise TensorError(f"Tensor: {error}", remedy="nested lists need rows of equal length") from None
+    if array.dtype.kind not in "biuf":
+        raise TensorError(
+            f"Tensor: {type(data).__name__} does not hold numbers", remedy="give numbers, lists or an array"
+        )
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:
+    """A copy of an array in memory of a device. Raises TensorError for a NumPy dtype without counterpart."""
+    try:
+        dtype = from_numpy(array.dtype)
+    except UopError:
+        raise TensorError(
+            f"Tensor: no dtype for an array of {array.dtype}", remedy="convert it with astype"
+        ) from None
+    backend = get_backend(device)
+    buffer = new_buffer(backend, array.size, dtype)
+    backend.copy_in(buffer.memo["memory"].handle, np.array(array, dtype.numpy, order="C"))
+    return buffer.reshape(array.shape)
