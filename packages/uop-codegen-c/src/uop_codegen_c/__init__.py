@@ -3,16 +3,22 @@
 from .actions import Action, Reorder, Retype, ScheduleError, Split, Stage, apply_schedule
 from .cache import KernelSource
 from .cpu import CpuBackend
+from .dialect import Argument, Dialect, Opening
 from .freedoms import Freedoms
-from .lower import PASSES, generate, stages
 from .linearize import linearize
+from .lower import PASSES, generate, stages
+from .render import render
+from .settings import settings
 
 __all__ = [
     "PASSES",
     "Action",
+    "Argument",
     "CpuBackend",
+    "Dialect",
     "Freedoms",
     "KernelSource",
+    "Opening",
     "Reorder",
     "Retype",
     "ScheduleError",
@@ -21,5 +27,7 @@ __all__ = [
     "apply_schedule",
     "generate",
     "linearize",
+    "render",
+    "settings",
     "stages",
 ]

@@ -1,4 +1,4 @@
-"""Render: a linear program as the text of one C function. Weeks 2 and 3.
+"""Render: a linear program as the text of one function, in C or a language like it. Weeks 2 and 3.
 
 A value that is used once is written where it is used; one that is used again gets a name. Index arithmetic is written
 in place, as a person would.
@@ -14,6 +14,7 @@ from uop_ir import AddrSpace, AxisType, BackendError, DType, Kind, Ops, UOp, dty
 from uop_rewrite import bounds, build, linear
 
 from . import ctext
+from .dialect import Argument, C, Dialect
 from .linearize import Nest
 from .rangeify import simplify
 
@@ -40,7 +41,7 @@ class Text:
 class Renderer:
     """The state of one function's text."""
 
-    name: str
+    dialect: Dialect
     lines: list[str] = field(default_factory=list)
     texts: dict[UOp, Text] = field(default_factory=dict)
     helpers: dict[str, str] = field(default_factory=dict)
@@ -92,29 +93,34 @@ def lanes_of(node: UOp) -> int:
     return int(node.shape[0]) if node.shape else 1  # type: ignore[call-overload]  # vectors have constant size
 
 
-def render(name: str, order: Sequence[UOp], params: Sequence[UOp]) -> tuple[list[str], str]:
-    """The helpers and the function of a linear program; `params` in the order of a CALL's arguments."""
-    r = Renderer(name)
+def render(
+    name: str, order: Sequence[UOp], params: Sequence[UOp], dialect: Dialect = C
+) -> tuple[list[str], str]:
+    """The helpers and the function of a linear program; `params` in the order of a CALL's arguments.
+
+    Raises BackendError where the program has a type or an op that the language has not.
+    """
+    r = Renderer(dialect)
     r.uses = _count_uses(order)
     r.stored = frozenset(_memory(n.src[0]) for n in order if n.op is Ops.STORE)
-    r.index_type = "int" if all(map(_fits, _computed_indices(order[-1]))) else "int64_t"
-    _arguments(r, params, set(order))
+    r.index_type = "int" if all(map(_fits, _computed_indices(order))) else "int64_t"
+    opening = dialect.opening(name, _arguments(r, params, set(order)), order)
+    r.helpers.update(opening.helpers)
+    for line in opening.lines:
+        r.line(line)
     nest = Nest(order[-1])
     for node in order:
         STATEMENT.get(node.op, _value)(r, node, nest)
     body = "\n".join(r.lines)
-    head = f"void {name}(void *const *buffers, const int64_t *scalars) {{"
-    used = [p for p in params if p in order]
-    unused = "" if any(p.arg.size is None for p in used) else "    (void)scalars;\n"
-    unused += "" if any(p.arg.size is not None for p in used) else "    (void)buffers;\n"
-    text = f"{head}\n{unused}{body}\n}}"
-    return [*ctext.typedefs([*r.helpers.values(), text]), *r.helpers.values()], text
+    text = f"{opening.head}\n{body}\n}}"
+    definitions = [*ctext.typedefs([*r.helpers.values(), text]), *r.helpers.values()]
+    return [dialect.spell(d) for d in definitions], dialect.spell(text)
 
 
-def _computed_indices(root: UOp) -> list[UOp]:
+def _computed_indices(order: Sequence[UOp]) -> list[UOp]:
     """The index arithmetic that may run: positions behind a validity run only where it holds, so within memory."""
     seen: set[UOp] = set()
-    stack = [root]
+    stack = [order[-1], *(n for n in order if n.op is Ops.IF)]
     while stack:
         node = stack.pop()
         if node not in seen:
@@ -142,33 +148,16 @@ def _memory(node: UOp) -> UOp:
     return node
 
 
-def _arguments(r: Renderer, params: Sequence[UOp], used: set[UOp]) -> None:
-    scalars = 0
+def _arguments(r: Renderer, params: Sequence[UOp], used: set[UOp]) -> list[Argument]:
+    arguments = []
     for param in params:
         arg = param.arg
-        t = ctext.SCALAR.get(r.real(arg.dtype))
-        if t is None:
-            raise BackendError(f"the C backend has no {arg.dtype}", remedy="CAST it to f32")
-        word = f"scalars[{scalars}]"
-        scalars += arg.size is None
-        if param not in used:
-            continue
-        if arg.size is not None:
-            const = "" if param in r.stored else "const "
-            r.line(f"{const}{t} *restrict data{arg.slot} = buffers[{arg.slot}];")
-            r.texts[param] = Text(f"data{arg.slot}")
-            continue
-        if arg.dtype in ctext.CARRIER:
-            source = ctext.CARRIER[arg.dtype][0]
-            helper = r.helper(ctext.float_helper(source, arg.dtype))
-            word = f"{helper}(({ctext.SCALAR[source]}){word})"
-        elif arg.dtype is dtypes.index:
-            word = f"({r.index_type}){word}"
-            t = r.index_type
-        else:
-            word = f"({t}){word}"
-        r.line(f"const {t} {arg.name} = {word};")
-        r.texts[param] = Text(arg.name)
+        if r.real(arg.dtype) not in ctext.SCALAR:
+            raise BackendError(f"the {r.dialect.language} backend has no {arg.dtype}", remedy="CAST it to f32")
+        name = f"data{arg.slot}" if arg.size is not None else arg.name
+        r.texts[param] = Text(name)
+        arguments.append(Argument(param, name, _type(r, arg.dtype, 1), param in r.stored, param in used))
+    return arguments
 
 
 # statements
@@ -189,6 +178,24 @@ def _end(r: Renderer, node: UOp, nest: Nest) -> None:
     for _ in node.src[1:]:
         r.depth -= 1
         r.line("}")
+
+
+def _special(r: Renderer, node: UOp, nest: Nest) -> None:
+    """An index of the grid, as a constant by its name."""
+    if node.arg not in r.dialect.special:
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r} {node.arg}")
+    r.line(f"const {r.index_type} {node.arg} = {r.dialect.special[node.arg]};")
+    r.texts[node] = Text(node.arg)
+
+
+def _if(r: Renderer, node: UOp, nest: Nest) -> None:
+    r.line(f"if ({r.text(node.src[0]).text}) {{")
+    r.depth += 1
+
+
+def _endif(r: Renderer, node: UOp, nest: Nest) -> None:
+    r.depth -= 1
+    r.line("}")
 
 
 def _nothing(r: Renderer, node: UOp, nest: Nest) -> None:
@@ -330,7 +337,7 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
 
 def _value(r: Renderer, node: UOp, nest: Nest) -> None:
     if node.dtype.kind is Kind.VOID:
-        raise BackendError(f"the C backend has no {node.op!r}")
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
     if node.dtype is dtypes.index or node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU:
         return
     text = _expression(r, node)
@@ -344,7 +351,7 @@ def _expression(r: Renderer, node: UOp) -> Text:
     """The text of a value from the texts of its sources."""
     rule = EXPRESSION.get(node.op)
     if rule is None:
-        raise BackendError(f"the C backend has no {node.op!r}")
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
     return rule(r, node)
 
 
@@ -546,6 +553,9 @@ STATEMENT: dict[Ops, Callable[[Renderer, UOp, Nest], None]] = {
     **dict.fromkeys(EFFECTS, _nothing),
     Ops.RANGE: _range,
     Ops.END: _end,
+    Ops.SPECIAL: _special,
+    Ops.IF: _if,
+    Ops.ENDIF: _endif,
     Ops.STORE: _store,
     Ops.LOAD: _load,
 }
