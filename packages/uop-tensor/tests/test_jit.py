@@ -349,3 +349,26 @@ def test_array_that_the_trace_has_filled():
     kept[0].assign(kept[0] * 10.0).realize()
     assert f(Tensor([1.0, 2.0])).tolist() == [2, 3]
     assert kept[0].tolist() == [10, 10]
+
+
+def test_two_states_that_begin_as_one_value():
+    a = Tensor([1.0])
+    b = a.clone()
+
+    @jit
+    def f():
+        a.assign(a + 1.0)
+        b.assign(b * 10.0)
+
+    for wanted in [(2, 10), (3, 100), (4, 1000)]:
+        f()
+        assert (a.item(), b.item()) == wanted
+
+
+def test_lazy_tensor_from_outside_still_feeds_backward():
+    w = Tensor([2.0], requires_grad=True)
+    y = w * 3.0
+    f = jit(lambda x: x + y)
+    assert f(Tensor([1.0])).item() == 7
+    with pytest.raises(UopError, match="realized before"):
+        y.backward()

@@ -23,29 +23,29 @@ class Captured:
         self.tensors = [weakref.ref(t) for t in tensors]
         self.placeholder = placeholder
         self.last = tensors[0].uop
-
-    def alive(self) -> list[Tensor]:
-        """Those of the tensors that still exist."""
-        return [t for ref in self.tensors if (t := ref()) is not None]
+        self.buffer: UOp | None = None
+        self.parted = False
 
     def valid(self) -> bool:
-        """Whether they still have one value, of the shape and dtype that were traced."""
-        values = {t.uop for t in self.alive()}
+        """Whether the tensors that still exist have one value, of the shape and dtype that were traced."""
+        if self.parted:
+            return False
+        values = {t.uop for ref in self.tensors if (t := ref()) is not None}
+        if values == {self.last}:
+            return True
         traced = self.placeholder
         return len(values) < 2 and all(v.shape == traced.shape and v.dtype is traced.dtype for v in values)
 
-    def realize(self) -> None:
-        """Compute the value, where it is not memory yet."""
-        tensors = self.alive()
-        if tensors:
-            _realize(tensors)
-            self.last = tensors[0].uop
-
-    def buffer(self) -> UOp:
-        """The BUFFER of the value, once it is realized."""
-        found = whole_buffer(self.last)
-        assert found is not None
-        return found
+    def memory(self) -> UOp:
+        """The BUFFER of the value now; it is realized, where it is not memory yet."""
+        tensor = next((t for ref in self.tensors if (t := ref()) is not None), None)
+        if self.buffer is None or (tensor is not None and tensor.uop is not self.last):
+            if tensor is not None:
+                _realize([t for ref in self.tensors if (t := ref()) is not None])
+                self.last = tensor.uop
+            self.buffer = whole_buffer(self.last)
+            assert self.buffer is not None
+        return self.buffer
 
 
 @dataclass
@@ -57,9 +57,14 @@ class State:
 
     def leave(self) -> None:
         """Go to a copy of the memory, and leave the old one to the others that read it."""
-        tensor = self.tensor()
+        tensor, captured = self.tensor(), self.captured
         assert tensor is not None
-        tensor.uop = self.captured.last = duplicate(tensor.uop)
+        tensor.uop = captured.last = duplicate(tensor.uop)
+        captured.buffer = whole_buffer(tensor.uop)
+        captured.parted = (
+            len(captured.tensors) > 1
+        )  # for this call, equal contents; for the next, a new trace
+        captured.tensors = [self.tensor]
 
 
 @dataclass
@@ -106,10 +111,10 @@ class Replay:
         arguments = [_memory(t) for t in given.tensors]
         for source in self.sources:
             if isinstance(source, Captured):
-                source.realize()
+                source.memory()
         self._own_states(arguments)
         memory = [
-            source.buffer()
+            source.memory()
             if isinstance(source, Captured)
             else arguments[source]
             if isinstance(source, int)
@@ -121,18 +126,21 @@ class Replay:
     def _own_states(self, arguments: Sequence[UOp]) -> None:
         """Give each state memory that nobody else reads: a copy, where an argument or another tensor does."""
         owner: dict[UOp, State] = {}
+        own: dict[int, UOp] = {}
         for state in self.states:
-            if state.tensor() is not None:
-                if state.captured.buffer() in owner or state.captured.buffer() in arguments:
+            tensor = state.tensor()
+            if tensor is not None:
+                buffer = state.captured.memory()
+                if buffer in owner or buffer in arguments:
                     state.leave()
-                owner[state.captured.buffer()] = state
-        own = {id(state.tensor()): buffer for buffer, state in owner.items()}
-        states = frozenset(owner)
+                    buffer = state.captured.memory()
+                owner[buffer] = state
+                own[id(tensor)] = buffer
         shared: dict[UOp, None] = {}
         for other in list(LIVE):
-            read = buffers(other.uop)
-            if not states.isdisjoint(read):
-                shared |= dict.fromkeys(b for b in read if b in owner and own.get(id(other)) is not b)
+            for buffer in buffers(other.uop):
+                if buffer in owner and own.get(id(other)) is not buffer:
+                    shared[buffer] = None
         for buffer in shared:
             owner[buffer].leave()
 

@@ -19,6 +19,7 @@ from .jit_tree import Tree, flatten
 from .live import LIVE, Capture, JitError, tracing
 from .memory import base, numel
 from .program import program
+from .realize import duplicate, realize
 from .replay import Captured, Replay, State
 from .tensor import Tensor
 
@@ -54,6 +55,11 @@ def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
         values += [t.uop for t in states]
     del args, kwargs, changed
     _refuse_new_state(name, capture, [*result.tensors, *arguments], set(outside))
+    shared = [t for i, t in enumerate(states) if any(outside[id(t)] is outside[id(s)] for s in states[:i])]
+    if shared:  # two values in one memory: each state needs its own
+        for t in shared:
+            t.uop = duplicate(realize([t.uop])[0])
+        return trace(name, function, given)
     donors = [None] * (len(values) - len(states)) + [base(outside[id(t)].placeholder) for t in states]
     if any(n.op is Ops.COPY for n in toposort(values)):
         raise JitError(f"{name} moves a tensor to another device", remedy="move it before the call")
