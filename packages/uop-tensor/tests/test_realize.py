@@ -15,6 +15,7 @@ from uop_tensor.live import LIVE, register
 from uop_tensor.memory import new_buffer, whole_buffer
 from uop_tensor.program import COUNTERS, clear_plans
 from uop_tensor.realize import realize, realize_tensors
+from uop_tensor.settings import settings as tensor_settings
 
 F32 = dtypes.f32
 BACKEND = get_backend("INTERP")
@@ -226,6 +227,32 @@ def test_swap():
     np.testing.assert_array_equal(get(a.uop), y)
     np.testing.assert_array_equal(get(b.uop), x)
     assert a in LIVE
+
+
+def test_symbolic_size_is_one_program():
+    n = UOp.variable("n", 1, 8)
+    x = data(8, 4)
+    value = (x.shrink(((0, n), (0, 4))) * 2.0).reduce(Ops.ADD, 1) + 1.0
+    clear_plans()
+    before = COUNTERS.plans
+    for size in (1, 5, 8):
+        (out,) = realize([value], device="INTERP", scalars={"n": size})
+        stored = next(b for b in out.toposort() if b.op is Ops.BUFFER)
+        np.testing.assert_array_equal(get(stored)[:size], (get(x)[:size] * 2).sum(1, dtype=np.float32) + 1)
+    assert COUNTERS.plans == before + 1
+
+
+def test_plans_not_used_for_long_are_forgotten():
+    clear_plans()
+    programs = [lambda x: x + 1.0, lambda x: x * 2.0, lambda x: -x]
+    with override(tensor_settings, plan_cache=2):
+        for make in programs:
+            agree([make(data(3))])
+        before = COUNTERS.plans
+        agree([programs[2](data(3))])
+        assert COUNTERS.plans == before
+        agree([programs[0](data(3))])
+        assert COUNTERS.plans == before + 1
 
 
 # random graphs

@@ -38,9 +38,9 @@ class Counters:
 COUNTERS = Counters()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Program:
-    """A linked plan, and the BUFFERs that it is to run on, by slot."""
+    """A linked plan, and the BUFFERs that it is to run on, by slot. `cached`: its plan has been run before."""
 
     planned: Planned
     executable: Executable
@@ -72,6 +72,7 @@ class Program:
                 f"realize on {self.backend.name}: {len(plan.calls)} kernels, {how}, run "
                 f"{(perf_counter() - start) * 1e3:.2f} ms, scratch {plan.arena} of {self.planned.scratch} bytes"
             )
+        self.cached = True
         return [memory[home] for home in self.planned.homes]
 
 

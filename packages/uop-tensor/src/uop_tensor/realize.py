@@ -9,7 +9,7 @@ import numpy as np
 from uop_ir import Ops, UOp, UopError, get_backend, toposort
 
 from .live import LIVE, Lazy, capture
-from .memory import base, buffers, new_buffer, numel, whole_buffer
+from .memory import base, buffers, new_buffer, numel, view, whole_buffer
 from .program import program
 
 
@@ -44,7 +44,7 @@ def realize(
     backend = get_backend(device_of(values) or device)
     todo = program(list(wanted), donors, False, backend)
     stored = todo.run(todo.buffers, scalars or {})
-    return [v if whole_buffer(v) is not None else stored[wanted[base(v)]].reshape(v.shape) for v in values]
+    return [v if whole_buffer(v) is not None else view(stored[wanted[base(v)]], v.shape) for v in values]
 
 
 def device_of(values: Sequence[UOp]) -> str | None:
