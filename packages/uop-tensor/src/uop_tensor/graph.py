@@ -52,7 +52,7 @@ def is_constant(x: UOp) -> bool:
 
 
 def known_device(x: UOp) -> str | None:
-    """The device on which `x` is: that of its buffers or of its last COPY; None where it has no memory yet."""
+    """The device on which `x` is: that of its buffers or of its last COPY; None where there is no memory."""
     for node in x.toposort(gate=lambda n: "device" not in n.memo and n.op is not Ops.COPY):
         if "device" not in node.memo:
             node.memo["device"] = _own_device(node)

@@ -19,7 +19,7 @@ class Reduction(Creation):
     """`axis` is a number, several, or None for all axes; `keepdim` keeps them with size 1."""
 
     def sum(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
-        """Signed integers and bool are added as i64, unsigned ones as u64; f16 and bf16 in f32, rounded once."""
+        """Signed integers and bool are added as i64, unsigned ones as u64, f16 and bf16 in f32."""
         return self._fold("sum", Ops.ADD, axis, keepdim, dtype)
 
     def prod(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
