@@ -21,8 +21,8 @@ Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic"
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
-    Python floats are f32, ints i64; an array keeps its dtype. Raises TensorError for ragged lists and for what
-    has no dtype.
+    Python floats are f32, ints i64; an array keeps its dtype. Raises TensorError for ragged lists and for
+    what has no dtype.
     """
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
         own = dtype or DEFAULT[type(data)]
