@@ -6,7 +6,7 @@ from typing import Any
 
 from uop_ir import REDUCE_IDENTITY, AddrSpace, Ops, UOp, index
 
-from .loops import in_order, open_ranges
+from .loops import in_order, length, open_ranges
 
 
 def accumulate(root: UOp, contract: bool) -> UOp:
@@ -58,8 +58,7 @@ def _close_group(
     steps: list[UOp] = []
     for node in group:
         value = new[node.src[0]]
-        lanes = value.shape[0] if value.shape else 1
-        assert isinstance(lanes, int)
+        lanes = length(value)
         memory = UOp.alloc(slot_base + slots[node], lanes, node.dtype, AddrSpace.REG)
         start = node.const_like(REDUCE_IDENTITY[node.arg[0]](node.dtype))
         begin = _at(memory.after(*outer), lanes).store(start)

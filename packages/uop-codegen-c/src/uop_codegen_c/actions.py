@@ -61,9 +61,9 @@ class Split:
     def apply(self, root: UOp) -> UOp:
         r = find_range(root, self.number)
         size = _constant(r, "split")
-        whole, rest = divmod(size, self.factor)
-        if self.factor < 1 or whole == 0:
+        if not 1 <= self.factor <= size:
             raise ScheduleError(f"split: factor {self.factor} for range {self.number} of {size}")
+        whole, rest = divmod(size, self.factor)
         first = next_number(root)
         outer, inner = UOp.range(whole, first, r.arg[1]), UOp.range(self.factor, first + 1, self.axis)
         new: dict[UOp, UOp] = {}

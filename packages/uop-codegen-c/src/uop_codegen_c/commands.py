@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 from math import prod
+from typing import cast
 
 from uop_ir import CommandParser, Ops, UOp, UopError, VerifyError, call_params, dtypes, format_uir, read_uir
 
@@ -23,6 +26,11 @@ def compile_command(argv: list[str]) -> int:
         print(_c(source(given.nodes, _linear_params(given.nodes))))
         return 0
     body = as_kernel(given.root) if options.first == "rangeify" else given.root
+    if options.emit not in STAGES:
+        if options.first != "rangeify":
+            raise UopError(f"--emit {options.emit} starts from tensors", remedy="leave out --from")
+        print(_load(emitters()[options.emit])(body, current_freedoms()), end="")
+        return 0
     print(emit(body, options.emit, options.first, current_freedoms()), end="")
     return 0
 
@@ -41,6 +49,21 @@ def emit(body: UOp, stage: str, first: str, freedoms: Freedoms) -> str:
     if stage != "c":
         raise UopError(f"--emit {stage} lies before --from {first}")
     return _c(source(order, _linear_params(order))) + "\n"
+
+
+def emitters() -> dict[str, EntryPoint]:
+    """What other packages add to --emit, by name: the entry points of the group `uop.emit`.
+
+    Each is a function of a kernel's body at tensor level and the freedoms, and gives the text to print.
+    """
+    return {e.name: e for e in sorted(entry_points(group="uop.emit"), key=lambda e: e.name)}
+
+
+def _load(entry: EntryPoint) -> Callable[[UOp, Freedoms], str]:
+    try:
+        return cast(Callable[[UOp, Freedoms], str], entry.load())
+    except (ImportError, AttributeError) as error:
+        raise UopError(f"--emit {entry.name} cannot be loaded from {entry.value}: {error}") from None
 
 
 def _c(kernel: KernelSource) -> str:
@@ -87,7 +110,9 @@ def _linear_params(order: tuple[UOp, ...] | list[UOp]) -> tuple[UOp, ...]:
 def _parser() -> CommandParser:
     parser = CommandParser(prog="uopc compile", description=compile_command.__doc__, allow_abbrev=False)
     parser.add_argument("file", metavar="FILE.uir")
-    parser.add_argument("--emit", choices=STAGES, default="c", help="the stage to print (default c)")
+    parser.add_argument(
+        "--emit", choices=(*STAGES, *emitters()), default="c", help="the stage to print (default c)"
+    )
     parser.add_argument(
         "--from",
         dest="first",

@@ -21,7 +21,8 @@ def open_ranges(node: UOp) -> frozenset[UOp]:
 
 def _open(node: UOp) -> frozenset[UOp]:
     if node.op is Ops.RANGE:
-        return node.src[0].memo["open"] | {node}
+        outer: frozenset[UOp] = node.src[0].memo["open"]
+        return outer | {node}
     if node.op in CLOSING:
         closed = node.src[1:]
         ends = (r.src[0].memo["open"] for r in closed)
@@ -48,3 +49,10 @@ def retype(r: UOp, axis: AxisType) -> UOp:
 def in_order(ranges: Iterable[UOp]) -> tuple[UOp, ...]:
     """Ranges by number."""
     return tuple(sorted(ranges, key=lambda r: int(r.arg[0])))
+
+
+def length(node: UOp) -> int:
+    """The size of the one axis of memory or of a vector, which is constant; 1 for a scalar."""
+    size = node.shape[0] if node.shape else 1
+    assert isinstance(size, int)
+    return size

@@ -25,10 +25,10 @@ from .cache import KernelSource
 from .expand import expand
 from .freedoms import Freedoms, current_freedoms
 from .linearize import Nest, linearize
+from .loops import length
 from .optimize import optimize
 from .rangeify import rangeify
-from .render import lanes_of, render
-
+from .render import render
 
 #: EXP2, LOG2 and SIN as their definitions.
 definitions = RuleSet(
@@ -43,7 +43,7 @@ def _check_bounds(root: UOp) -> UOp:
         if node.op is not Ops.INDEX or len(node.src) == 3:
             continue
         lo, hi = bounds(node.src[1])
-        size = int(node.src[0].shape[0])  # type: ignore[call-overload]  # memory has constant size
+        size = length(node.src[0])
         if size and not 0 <= lo <= hi < size and not _empty(node):
             raise BoundsError(f"{node.src[0]!r} of {size} elements is accessed at {lo} to {hi}")
     return root
@@ -128,7 +128,7 @@ def _flops(order: Sequence[UOp]) -> int:
     nest, total = Nest(order[-1]), 0
     for node in order:
         if node.dtype.is_float and node.op in FLOPS:
-            times = FLOPS[node.op] * lanes_of(node)
+            times = FLOPS[node.op] * length(node)
             for r in nest.chain(node):
                 times *= bounds(r.src[0])[1]
             total += times

@@ -16,6 +16,7 @@ from uop_rewrite import bounds, build, linear
 from . import ctext
 from .dialect import Argument, C, Dialect
 from .linearize import Nest
+from .loops import length
 from .rangeify import simplify
 
 ATOM, UNARY, PRODUCT, SUM, COMPARE, EQUAL, BITS, CHOICE = 16, 14, 13, 12, 10, 9, 8, 3
@@ -47,6 +48,7 @@ class Renderer:
     helpers: dict[str, str] = field(default_factory=dict)
     depth: int = 1
     uses: Counter[UOp] = field(default_factory=Counter)
+    hoisted: frozenset[UOp] = frozenset()
     stored: frozenset[UOp] = frozenset()
     declared: set[UOp] = field(default_factory=set)
     index_type: str = "int"
@@ -88,11 +90,6 @@ class Renderer:
         return f"{name}({text.text})"
 
 
-def lanes_of(node: UOp) -> int:
-    """How many lanes a value has; 1 is a scalar."""
-    return int(node.shape[0]) if node.shape else 1  # type: ignore[call-overload]  # vectors have constant size
-
-
 def render(
     name: str, order: Sequence[UOp], params: Sequence[UOp], dialect: Dialect = C
 ) -> tuple[list[str], str]:
@@ -102,6 +99,7 @@ def render(
     """
     r = Renderer(dialect)
     r.uses = _count_uses(order)
+    r.hoisted = _hoisted(order)
     r.stored = frozenset(_memory(n.src[0]) for n in order if n.op is Ops.STORE)
     r.index_type = "int" if all(map(_fits, _computed_indices(order))) else "int64_t"
     opening = dialect.opening(name, _arguments(r, params, set(order)), order)
@@ -125,7 +123,7 @@ def _computed_indices(order: Sequence[UOp]) -> list[UOp]:
         node = stack.pop()
         if node not in seen:
             seen.add(node)
-            guarded = node.op is Ops.INDEX and len(node.src) == 3 and node.src[0].shape[0] <= I32[1]
+            guarded = node.op is Ops.INDEX and len(node.src) == 3 and length(node.src[0]) <= I32[1]
             stack.extend((node.src[0], node.src[2]) if guarded else node.src)
     return [n for n in seen if n.dtype is dtypes.index]
 
@@ -142,6 +140,22 @@ def _count_uses(order: Sequence[UOp]) -> Counter[UOp]:
     return uses
 
 
+def _hoisted(order: Sequence[UOp]) -> frozenset[UOp]:
+    """Values to be computed where they stand: a deeper loop uses them, or index arithmetic, whose text is repeated."""
+    loops: list[UOp] = []
+    place: dict[UOp, int] = {}
+    out: set[UOp] = set()
+    for node in order:
+        if node.op is Ops.END:
+            del loops[len(loops) - len(node.src) + 1 :]
+        place[node] = len(loops)
+        index = node.dtype is dtypes.index
+        out.update(s for s in node.src if place[s] < len(loops) or (index and s.dtype is not dtypes.index))
+        if node.op is Ops.RANGE:
+            loops.append(node)
+    return frozenset(out)
+
+
 def _memory(node: UOp) -> UOp:
     while node.op in (Ops.INDEX, Ops.AFTER):
         node = node.src[0]
@@ -153,7 +167,9 @@ def _arguments(r: Renderer, params: Sequence[UOp], used: set[UOp]) -> list[Argum
     for param in params:
         arg = param.arg
         if r.real(arg.dtype) not in ctext.SCALAR:
-            raise BackendError(f"the {r.dialect.language} backend has no {arg.dtype}", remedy="CAST it to f32")
+            raise BackendError(
+                f"the {r.dialect.language} backend has no {arg.dtype}", remedy="CAST it to f32"
+            )
         name = f"data{arg.slot}" if arg.size is not None else arg.name
         r.texts[param] = Text(name)
         arguments.append(Argument(param, name, _type(r, arg.dtype, 1), param in r.stored, param in used))
@@ -210,7 +226,7 @@ def _nothing(r: Renderer, node: UOp, nest: Nest) -> None:
 def _store(r: Renderer, node: UOp, nest: Nest) -> None:
     place, value = node.src
     memory = _memory(place)
-    lanes = max(lanes_of(place), lanes_of(value))
+    lanes = max(length(place), length(value))
     text = r.operand(value, lanes)
     if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
         name = f"acc{memory.arg.slot}"
@@ -278,16 +294,13 @@ def _is_iota(node: UOp) -> bool:
 def _lanes(position: UOp, lanes: int) -> list[UOp]:
     """The position of each lane, as scalars."""
     iotas = [n for n in position.toposort() if n.op is Ops.STACK]
-    out = []
-    for lane in range(lanes):
-        out.append(simplify(position.substitute({n: n.src[lane] for n in iotas})))
-    return out
+    return [simplify(position.substitute({n: n.src[lane] for n in iotas})) for lane in range(lanes)]
 
 
 def _load(r: Renderer, node: UOp, nest: Nest) -> None:
     place = node.src[0]
     memory = _memory(place)
-    lanes = lanes_of(node)
+    lanes = length(node)
     if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
         r.texts[node] = Text(f"acc{memory.arg.slot}")
         return
@@ -300,7 +313,7 @@ def _load(r: Renderer, node: UOp, nest: Nest) -> None:
     else:
         text = _load_vector(r, node, memory, lanes)
     # memory that the kernel stores to is read before the stores of the iteration
-    if r.uses[node] == 1 and memory not in r.stored and lanes == 1:
+    if r.uses[node] == 1 and node not in r.hoisted and memory not in r.stored and lanes == 1:
         r.texts[node] = text
     else:
         r.texts[node] = Text(_name(r, node.dtype, lanes, text.text))
@@ -338,12 +351,12 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
 def _value(r: Renderer, node: UOp, nest: Nest) -> None:
     if node.dtype.kind is Kind.VOID:
         raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
-    if node.dtype is dtypes.index or node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU:
+    if node.dtype is dtypes.index or (node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU):
         return
     text = _expression(r, node)
-    wanted = r.uses[node] > 1 or len(text.text) > LONG
+    wanted = r.uses[node] > 1 or node in r.hoisted or len(text.text) > LONG
     if wanted and node.op not in (Ops.CONST, Ops.STACK) and not text.text.isidentifier():
-        text = Text(_name(r, node.dtype, lanes_of(node), text.text))
+        text = Text(_name(r, node.dtype, length(node), text.text))
     r.texts[node] = text
 
 
@@ -377,7 +390,7 @@ def _lane_of(r: Renderer, node: UOp) -> Text:
 
 def _arithmetic(r: Renderer, node: UOp) -> Text:
     """ADD, SUB, MUL: signed integers wrap by way of unsigned ones."""
-    lanes, dtype, sign = lanes_of(node), node.dtype, ctext.INFIX[node.op]
+    lanes, dtype, sign = length(node), node.dtype, ctext.INFIX[node.op]
     binding = PRODUCT if node.op is Ops.MUL else SUM
     left_binding, right_binding = binding, binding + (node.op is not Ops.ADD)
     if dtype is dtypes.index and lanes == 1:
@@ -397,7 +410,7 @@ def _arithmetic(r: Renderer, node: UOp) -> Text:
 
 def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
     def rule(r: Renderer, node: UOp) -> Text:
-        lanes = lanes_of(node)
+        lanes = length(node)
         left, right = (r.operand(s, lanes, UNARY) for s in node.src)
         return Text(f"{left} {ctext.INFIX[node.op]} {right}", binding)
 
@@ -405,7 +418,7 @@ def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
 
 
 def _compare(r: Renderer, node: UOp) -> Text:
-    lanes, source = lanes_of(node), r.real(node.src[0].dtype)
+    lanes, source = length(node), r.real(node.src[0].dtype)
     tight = dtypes.index in (node.src[0].dtype,) and lanes == 1
     left, right = (r.operand(s, lanes, SUM if tight else UNARY) for s in node.src)
     binding = COMPARE if node.op is Ops.CMPLT else EQUAL
@@ -423,7 +436,7 @@ def _helper(make: Callable[[DType], tuple[str, str]]) -> Callable[[Renderer, UOp
     """A call of a scalar helper, or of its vector form lane by lane."""
 
     def rule(r: Renderer, node: UOp) -> Text:
-        lanes, dtype = lanes_of(node), r.real(node.dtype)
+        lanes, dtype = length(node), r.real(node.dtype)
         scalar = make(dtype)
         return _call(r, node, scalar, dtype, (dtype,) * len(node.src), lanes)
 
@@ -441,7 +454,7 @@ def _call(
 
 def _divide(r: Renderer, node: UOp) -> Text:
     """DIV and MOD: floats by operator, index by operator where neither side is negative, the rest by helper."""
-    lanes = lanes_of(node)
+    lanes = length(node)
     if node.dtype.is_float and node.op is Ops.DIV:
         return _infix(PRODUCT)(r, node)
     if (
@@ -457,7 +470,7 @@ def _divide(r: Renderer, node: UOp) -> Text:
 
 def _shift(r: Renderer, node: UOp) -> Text:
     """A shift by a constant below the width is an operator; any other is a helper."""
-    lanes, dtype, count = lanes_of(node), node.dtype, node.src[1]
+    lanes, dtype, count = length(node), node.dtype, node.src[1]
     if count.op is Ops.CONST and 0 <= int(count.value) < dtype.bits and dtype.bits >= 32:
         x, n = r.operand(node.src[0], lanes, UNARY), int(count.value)
         if node.op is Ops.SHR:
@@ -469,7 +482,7 @@ def _shift(r: Renderer, node: UOp) -> Text:
 
 
 def _negate(r: Renderer, node: UOp) -> Text:
-    lanes, dtype = lanes_of(node), node.dtype
+    lanes, dtype = length(node), node.dtype
     x = r.operand(node.src[0], lanes, ATOM)
     if dtype.is_float or dtype is dtypes.index:
         return Text(f"-{x}" if not x.startswith("-") else f"-({x})", UNARY)
@@ -480,14 +493,14 @@ def _negate(r: Renderer, node: UOp) -> Text:
 
 
 def _reciprocal(r: Renderer, node: UOp) -> Text:
-    lanes = lanes_of(node)
+    lanes = length(node)
     one = UOp.const(node.dtype, 1.0)
     r.texts.setdefault(one, _const(r, one))
     return Text(f"{r.operand(one, lanes)} / {r.operand(node.src[0], lanes, UNARY)}", PRODUCT)
 
 
 def _maximum(r: Renderer, node: UOp) -> Text:
-    lanes, dtype = lanes_of(node), r.real(node.dtype)
+    lanes, dtype = length(node), r.real(node.dtype)
     if lanes == 1:
         name = r.helper(ctext.max_helper(dtype))
     else:
@@ -496,7 +509,7 @@ def _maximum(r: Renderer, node: UOp) -> Text:
 
 
 def _mulacc(r: Renderer, node: UOp) -> Text:
-    lanes, dtype = lanes_of(node), node.dtype
+    lanes, dtype = length(node), node.dtype
     if not dtype.is_float:
         product = UOp(Ops.MUL, node.src[:2])
         r.texts[product] = _arithmetic(r, product)
@@ -507,7 +520,7 @@ def _mulacc(r: Renderer, node: UOp) -> Text:
 
 
 def _where(r: Renderer, node: UOp) -> Text:
-    lanes, dtype = lanes_of(node), r.real(node.dtype)
+    lanes, dtype = length(node), r.real(node.dtype)
     if not node.src[0].shape:
         condition = r.text(node.src[0]).within(BITS)
         yes, no = (r.operand(s, lanes, BITS) for s in node.src[1:])
@@ -517,7 +530,7 @@ def _where(r: Renderer, node: UOp) -> Text:
 
 
 def _cast(r: Renderer, node: UOp) -> Text:
-    lanes, source, target = lanes_of(node), r.real(node.src[0].dtype), r.real(node.dtype)
+    lanes, source, target = length(node), r.real(node.src[0].dtype), r.real(node.dtype)
     x = r.operand(node.src[0], lanes, UNARY)
     if source is target:
         return Text(x, UNARY)
@@ -540,7 +553,7 @@ def _cast(r: Renderer, node: UOp) -> Text:
 
 
 def _bitcast(r: Renderer, node: UOp) -> Text:
-    lanes, source, target = lanes_of(node), node.src[0].dtype, node.dtype
+    lanes, source, target = length(node), node.src[0].dtype, node.dtype
     x = r.operand(node.src[0], lanes)
     if source.is_float and not target.is_float:
         return Text(f"{r.helper(ctext.bits_helper(source, target, lanes))}({x})")

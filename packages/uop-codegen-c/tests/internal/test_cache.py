@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +69,7 @@ def whole(path: Path) -> bool:
 
 
 @pytest.fixture
-def folder(tmp_path: Path):
+def folder(tmp_path: Path) -> Iterator[Path]:
     """A fresh cache folder, and a compiler that writes down what it compiles."""
     note = f'for a in "$@"; do case "$a" in */work-*.c) echo "$a" >> {tmp_path}/log;; esac; done'
     cc = script(tmp_path / "cc", f'{note}\nexec {CC} "$@"')
@@ -83,11 +83,11 @@ def compiled(folder: Path) -> int:
     return sum("openmp.c" not in line for line in log.read_text().splitlines()) if log.exists() else 0
 
 
-def test_kernels_run(folder: Path):
+def test_kernels_run(folder: Path) -> None:
     assert results([kernel(n) for n in range(5)]) == [20.0, 21.0, 22.0, 23.0, 24.0]
 
 
-def test_a_file_for_each_cpu_and_nothing_twice(folder: Path):
+def test_a_file_for_each_cpu_and_nothing_twice(folder: Path) -> None:
     kernels = [kernel(n) for n in range(7)]
     units = min(7, len(os.sched_getaffinity(0)))
     paths = build(kernels)
@@ -97,14 +97,14 @@ def test_a_file_for_each_cpu_and_nothing_twice(folder: Path):
     assert compiled(folder) == units
 
 
-def test_only_what_is_missing_is_compiled(folder: Path):
+def test_only_what_is_missing_is_compiled(folder: Path) -> None:
     (old,) = build([kernel(1)])
     again, new = build([kernel(1), kernel(2)])
     assert (again, compiled(folder)) == (old, 2)
     assert b"k_1" not in new.read_bytes()
 
 
-def test_name_changes_with_source_and_flags(folder: Path):
+def test_name_changes_with_source_and_flags(folder: Path) -> None:
     build([kernel(1)])
     build([KernelSource("k_1", PREAMBLE + "\n", kernel(1).text)])
     with override(settings, cc=f"{settings.cc} -DOTHER"):
@@ -112,7 +112,7 @@ def test_name_changes_with_source_and_flags(folder: Path):
     assert compiled(folder) == 3
 
 
-def test_definitions_stand_once_in_a_file(folder: Path):
+def test_definitions_stand_once_in_a_file(folder: Path) -> None:
     """Kernels that share some of their definitions, in another order, and have others of their own."""
     head, one, two, both = (
         "#include <stdint.h>",
@@ -132,7 +132,7 @@ def test_definitions_stand_once_in_a_file(folder: Path):
 
 
 @pytest.mark.parametrize("damage", ["truncate", "empty", "flip", "append", "remove"])
-def test_a_damaged_object_is_compiled_again(folder: Path, damage: str):
+def test_a_damaged_object_is_compiled_again(folder: Path, damage: str) -> None:
     (path,) = build([kernel(1)])
     data = path.read_bytes()
     changed = {
@@ -149,7 +149,7 @@ def test_a_damaged_object_is_compiled_again(folder: Path, damage: str):
     assert (compiled(folder), path.read_bytes()) == (2, data)
 
 
-def test_an_entry_that_names_nothing_is_replaced(folder: Path):
+def test_an_entry_that_names_nothing_is_replaced(folder: Path) -> None:
     build([kernel(1)])
     (entry,) = folder.glob("c/*.k")
     entry.unlink()
@@ -158,7 +158,7 @@ def test_an_entry_that_names_nothing_is_replaced(folder: Path):
     assert (compiled(folder), entry.exists()) == (2, True)
 
 
-def test_a_compiler_that_refuses(folder: Path):
+def test_a_compiler_that_refuses(folder: Path) -> None:
     bad = kernel(2, "undeclared + {number}")
     with pytest.raises(BackendError) as caught:
         build([kernel(1), bad, kernel(3)])
@@ -173,17 +173,17 @@ def test_a_compiler_that_refuses(folder: Path):
     assert results([kernel(1), kernel(3)]) == [21.0, 23.0]
 
 
-def test_a_warning_is_an_error(folder: Path):
+def test_a_warning_is_an_error(folder: Path) -> None:
     with pytest.raises(BackendError, match="unused"):
         build([kernel(1, "x; float spare = x")])
 
 
-def test_the_folder_is_private(folder: Path):
+def test_the_folder_is_private(folder: Path) -> None:
     build([kernel(1)])
     assert [path.stat().st_mode & 0o777 for path in (folder, folder / "c")] == [0o700, 0o700]
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path):
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         override(settings, uop_cache=str(tmp_path / "file" / "cache")),
@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_that_cannot_be_written(folder: Path):
+def test_a_folder_that_cannot_be_written(folder: Path) -> None:
     build([kernel(1)])
     (folder / "c").chmod(0o500)
     assert results([kernel(1)]) == [21.0]
@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_written(folder: Path):
     (folder / "c").chmod(0o700)
 
 
-def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with override(settings, uop_cache=""):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         assert cache_folder() == tmp_path / "uop"
@@ -212,14 +212,14 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         assert cache_folder() == tmp_path / "home" / ".cache" / "uop"
 
 
-def test_an_object_of_another_machine_is_an_error_of_ours(folder: Path):
+def test_an_object_of_another_machine_is_an_error_of_ours(folder: Path) -> None:
     (path,) = build([kernel(1)])
     with pytest.raises(BackendError, match="cannot load"):
         load([KernelSource("absent", kernel(1).preamble, kernel(1).text)])
     assert path.exists()
 
 
-def test_threads_compile_the_same(folder: Path):
+def test_threads_compile_the_same(folder: Path) -> None:
     kernels = [kernel(n) for n in range(4)]
     found: list[list[float]] = []
     workers = [threading.Thread(target=lambda: found.append(results(kernels))) for _ in range(4)]
@@ -231,7 +231,7 @@ def test_threads_compile_the_same(folder: Path):
     assert compiled(folder) == min(4, len(os.sched_getaffinity(0)))
 
 
-def test_old_work_is_swept(folder: Path):
+def test_old_work_is_swept(folder: Path) -> None:
     build([kernel(1)])
     old, young = folder / "c" / "work-old", folder / "c" / "work-young"
     for path in (old, young):
@@ -266,7 +266,7 @@ def child(folder: Path, go: Path, **environment: str) -> "subprocess.Popen[str]"
     )
 
 
-def test_processes_compile_the_same_at_once(folder: Path, tmp_path: Path):
+def test_processes_compile_the_same_at_once(folder: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
     children = [child(folder, go) for _ in range(3)]
     for process in children:
@@ -303,7 +303,7 @@ def interrupted_while_compiling(folder: Path, tmp_path: Path, how: signal.Signal
     return said, [int(pid) for pid in reached.read_text().split()]
 
 
-def test_a_process_killed_while_compiling(folder: Path, tmp_path: Path):
+def test_a_process_killed_while_compiling(folder: Path, tmp_path: Path) -> None:
     _, left = interrupted_while_compiling(folder, tmp_path, signal.SIGKILL)
     try:
         assert list(folder.glob("c/work-*/*.so"))
@@ -315,7 +315,7 @@ def test_a_process_killed_while_compiling(folder: Path, tmp_path: Path):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_ctrl_c_ends_the_compilers(folder: Path, tmp_path: Path):
+def test_ctrl_c_ends_the_compilers(folder: Path, tmp_path: Path) -> None:
     said, left = interrupted_while_compiling(folder, tmp_path, signal.SIGINT)
     assert said.endswith("KeyboardInterrupt\n")
     assert not list(folder.glob("c/work-*"))

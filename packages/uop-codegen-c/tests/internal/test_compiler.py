@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,18 +31,18 @@ def rejecting(path: Path, flag: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _cache(tmp_path: Path):
+def _cache(tmp_path: Path) -> Iterator[None]:
     with override(settings, uop_cache=str(tmp_path / "cache"), cc=""):
         yield
 
 
-def test_the_setting_names_the_compiler_and_its_arguments():
+def test_the_setting_names_the_compiler_and_its_arguments() -> None:
     with override(settings, cc=f"{CC} -DLESS='a b'"):
         found = find_compiler()
     assert found.command == (str(Path(CC).absolute()), "-DLESS=a b")
 
 
-def test_identity_tells_arguments_and_targets_apart():
+def test_identity_tells_arguments_and_targets_apart() -> None:
     with override(settings, cc=f"{CC} -DA"):
         one = find_compiler()
     with override(settings, cc=f"{CC} -DB"):
@@ -66,7 +67,7 @@ def test_identity_tells_arguments_and_targets_apart():
         ("/dev/null", "not there"),
     ],
 )
-def test_a_compiler_that_is_none(cc: str, what: str):
+def test_a_compiler_that_is_none(cc: str, what: str) -> None:
     with override(settings, cc=cc), pytest.raises(BackendError, match=what) as caught:
         find_compiler()
     assert "\n" not in str(caught.value)
@@ -74,14 +75,14 @@ def test_a_compiler_that_is_none(cc: str, what: str):
     assert caught.value.exit_code == 5
 
 
-def test_no_compiler_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_compiler_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     module._find.cache_clear()
     with pytest.raises(BackendError, match=r"^no C compiler \(install gcc"):
         find_compiler()
 
 
-def test_a_file_that_is_no_program(tmp_path: Path):
+def test_a_file_that_is_no_program(tmp_path: Path) -> None:
     path = tmp_path / "cc"
     path.write_bytes(b"\x7fELF nonsense")
     path.chmod(0o755)
@@ -89,13 +90,13 @@ def test_a_file_that_is_no_program(tmp_path: Path):
         find_compiler()
 
 
-def test_flags_never_ask_for_fast_math():
+def test_flags_never_ask_for_fast_math() -> None:
     flags = active_compiler().flags
     assert not [f for f in flags if "fast" in f and f != "-ffp-contract=off"]
     assert {"-ffp-contract=off", "-fno-math-errno", "-Werror", "-O2", "-std=c17"} <= set(flags)
 
 
-def test_loaded_kernels_leave_subnormals_alone():
+def test_loaded_kernels_leave_subnormals_alone() -> None:
     source = KernelSource(
         "half",
         "#include <stdint.h>\n",
@@ -108,13 +109,13 @@ def test_loaded_kernels_leave_subnormals_alone():
     assert np.float32(2.0**-127) * np.float32(1) != 0
 
 
-def test_without_march_native(tmp_path: Path):
+def test_without_march_native(tmp_path: Path) -> None:
     with override(settings, cc=rejecting(tmp_path / "cc", "-march=native")):
         assert "-march=native" not in find_compiler().flags
     assert "-march=native" in find_compiler().flags or os.uname().machine != "x86_64"
 
 
-def test_without_openmp_pragmas_are_accepted_and_the_probe_is_tried_again(tmp_path: Path):
+def test_without_openmp_pragmas_are_accepted_and_the_probe_is_tried_again(tmp_path: Path) -> None:
     source = tmp_path / "sum.c"
     source.write_text(
         "int sum(int n);\n\nint sum(int n)\n{\n    int s = 0;\n"
@@ -128,7 +129,7 @@ def test_without_openmp_pragmas_are_accepted_and_the_probe_is_tried_again(tmp_pa
     assert not list((tmp_path / "cache" / "c").glob("openmp-*"))
 
 
-def test_the_probe_of_openmp_runs_once_a_cache(tmp_path: Path):
+def test_the_probe_of_openmp_runs_once_a_cache(tmp_path: Path) -> None:
     log = tmp_path / "log"
     cc = script(tmp_path / "cc", f'echo "$@" >> {log}; exec {CC} "$@"')
     for _ in range(2):
@@ -153,7 +154,7 @@ def run_one(compiler: Compiler, tmp_path: Path, timeout: float = 30) -> str:
     return said
 
 
-def test_what_went_wrong_is_told(tmp_path: Path):
+def test_what_went_wrong_is_told(tmp_path: Path) -> None:
     assert "failed with status 3\nbad luck" in run_one(
         fake(tmp_path / "cc", "echo bad luck >&2; exit 3"), tmp_path
     )
@@ -161,7 +162,7 @@ def test_what_went_wrong_is_told(tmp_path: Path):
     assert "wrote no object" in run_one(fake(tmp_path / "cc", "exit 0"), tmp_path)
 
 
-def test_a_compiler_that_hangs_is_ended_with_its_children(tmp_path: Path):
+def test_a_compiler_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hanging = fake(tmp_path / "cc", f"sleep 1000 & echo $! > {pid}; wait")
     began = time.monotonic()
@@ -175,7 +176,7 @@ def test_a_compiler_that_hangs_is_ended_with_its_children(tmp_path: Path):
     pytest.fail("the compiler's child outlived it")
 
 
-def test_jobs_run_at_the_same_time(tmp_path: Path):
+def test_jobs_run_at_the_same_time(tmp_path: Path) -> None:
     # Each waits for the file of the other: one after the other they would never end.
     meeting = fake(
         tmp_path / "cc",

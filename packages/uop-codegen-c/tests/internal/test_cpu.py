@@ -5,17 +5,20 @@ import os
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from uop_codegen_c.cache import KernelSource, active_compiler
 from uop_codegen_c.cpu import CpuBackend, threads
 from uop_codegen_c.doctor import doctor
 from uop_codegen_c.machine import this_machine
-from uop_codegen_c.runtime import scalar_bits
+from uop_codegen_c.runtime import Memory, scalar_bits
 from uop_codegen_c.settings import settings
 from uop_ir import (
     AddrSpace,
@@ -118,7 +121,7 @@ KERNELS = by_hand()
 
 
 @pytest.fixture(autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory):
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.getbasetemp() / "cpu-cache"
     with override(settings, uop_cache=str(folder), cc=""):
         yield
@@ -129,14 +132,14 @@ def backend() -> CpuBackend:
     return CpuBackend(KERNELS.__getitem__)
 
 
-def filled(backend: CpuBackend, data: np.ndarray):
+def filled(backend: CpuBackend, data: npt.NDArray[Any]) -> Memory:
     memory = backend.allocate(data.nbytes)
     backend.copy_in(memory, data)
     return memory
 
 
-def read(backend: CpuBackend, memory, dtype=np.float32) -> np.ndarray:
-    out = np.empty(len(memory.bytes) // np.dtype(dtype).itemsize, dtype)
+def read(backend: CpuBackend, memory: Memory, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    out: npt.NDArray[Any] = np.empty(len(memory.bytes) // np.dtype(dtype).itemsize, dtype)
     backend.copy_out(memory, out)
     return out
 
@@ -159,11 +162,11 @@ SCALARS = (scalar("bias", dtypes.f32), scalar("scale", dtypes.f32))
 X = np.linspace(-3, 5, N, dtype=np.float32)
 
 
-def expected(x: np.ndarray, rate: float, shift: float) -> np.ndarray:
-    return x * x * np.float32(rate) + np.float32(shift)
+def expected(x: npt.NDArray[np.float32], rate: float, shift: float) -> npt.NDArray[np.float32]:
+    return np.asarray(x * x * np.float32(rate) + np.float32(shift), np.float32)
 
 
-def test_a_plan_is_replayed_with_new_scalars_and_new_memory(backend: CpuBackend):
+def test_a_plan_is_replayed_with_new_scalars_and_new_memory(backend: CpuBackend) -> None:
     run = backend.link(two_kernels())
     out, x, other = backend.allocate(4 * N), filled(backend, X), filled(backend, X[::-1] + 1)
     run([out, x], [0.5, 2.0])
@@ -178,7 +181,7 @@ def test_a_plan_is_replayed_with_new_scalars_and_new_memory(backend: CpuBackend)
     np.testing.assert_array_equal(read(backend, out), expected(X[::-1] + 1, 0.1, -1))
 
 
-def test_a_kernel_that_is_called_often_in_a_plan(backend: CpuBackend):
+def test_a_kernel_that_is_called_often_in_a_plan(backend: CpuBackend) -> None:
     params = [UOp.param(n, N, dtypes.f32) for n in range(4)]
     run = backend.link(Plan(tuple(call(square(), params[n + 1], params[n]) for n in range(3)), tuple(params)))
     memory = [filled(backend, X), *(backend.allocate(4 * N) for _ in range(3))]
@@ -186,7 +189,7 @@ def test_a_kernel_that_is_called_often_in_a_plan(backend: CpuBackend):
     np.testing.assert_array_equal(read(backend, memory[3]), ((X * X) * (X * X)) * ((X * X) * (X * X)))
 
 
-def test_one_memory_given_twice(backend: CpuBackend):
+def test_one_memory_given_twice(backend: CpuBackend) -> None:
     out, x = UOp.param(0, N, dtypes.f32), UOp.param(1, N, dtypes.f32)
     run = backend.link(Plan((call(square(), out, x),), (out, x)))
     memory = filled(backend, X)
@@ -194,7 +197,7 @@ def test_one_memory_given_twice(backend: CpuBackend):
     np.testing.assert_array_equal(read(backend, memory), X * X)
 
 
-def test_an_empty_plan(backend: CpuBackend):
+def test_an_empty_plan(backend: CpuBackend) -> None:
     backend.link(Plan((), ()))([], [])
 
 
@@ -216,7 +219,7 @@ def test_an_empty_plan(backend: CpuBackend):
         (dtypes.f64, [0.1, -0.0, float("-inf"), 5e-324]),
     ],
 )
-def test_scalars_of_each_type_keep_their_bits(backend: CpuBackend, dtype: DType, values: list[float]):
+def test_scalars_of_each_type_keep_their_bits(backend: CpuBackend, dtype: DType, values: list[float]) -> None:
     out, value = UOp.param(0, 2, dtype), scalar("given", dtype)
     run = backend.link(Plan((call(copy_of(dtype), out, value),), (out,), (value,)))
     memory = backend.allocate(2 * dtype.itemsize)
@@ -226,16 +229,16 @@ def test_scalars_of_each_type_keep_their_bits(backend: CpuBackend, dtype: DType,
             one = np.array([given]).astype(object if dtype.is_int else dtype.numpy)
         bits = [int(v) % 2**dtype.bits for v in one] * 2 if dtype.is_int else np.repeat(one, 2)
         found = read(backend, memory, dtype.numpy)
-        wanted = np.array(bits, f"u{dtype.itemsize}") if dtype.is_int else bits
+        wanted = np.array(bits, f"u{dtype.itemsize}" if dtype.is_int else dtype.numpy)
         assert found.tobytes() == wanted.tobytes()
 
 
-def test_a_scalar_with_no_place_in_its_type():
+def test_a_scalar_with_no_place_in_its_type() -> None:
     with pytest.raises(VerifyError, match="no constant of type i32"):
         scalar_bits(dtypes.i32, 1.5)
 
 
-def test_a_symbolic_size(backend: CpuBackend):
+def test_a_symbolic_size(backend: CpuBackend) -> None:
     out, x, n = UOp.param(0, N, dtypes.f32), UOp.param(1, N, dtypes.f32), UOp.variable("n", 1, N)
     run = backend.link(Plan((call(head(), out, x, n),), (out, x), (n,)))
     for size in range(1, N + 1):
@@ -249,7 +252,7 @@ def test_a_symbolic_size(backend: CpuBackend):
         run([memory, memory], [1.5])
 
 
-def test_what_a_plan_is_run_with_is_checked(backend: CpuBackend):
+def test_what_a_plan_is_run_with_is_checked(backend: CpuBackend) -> None:
     run = backend.link(two_kernels())
     out, x = backend.allocate(4 * N), filled(backend, X)
     with pytest.raises(BackendError, match="takes 2 memories, 1 given"):
@@ -268,7 +271,7 @@ def test_what_a_plan_is_run_with_is_checked(backend: CpuBackend):
         fresh([out, x], [1, 1])
 
 
-def test_what_a_plan_is_made_of_is_checked(backend: CpuBackend):
+def test_what_a_plan_is_made_of_is_checked(backend: CpuBackend) -> None:
     plan = two_kernels()
     out, x = plan.inputs
     with pytest.raises(BackendError, match="neither scratch memory nor a PARAM of the plan"):
@@ -280,7 +283,7 @@ def test_what_a_plan_is_made_of_is_checked(backend: CpuBackend):
             backend.link(Plan(plan.calls, (out, x), plan.scalars, offsets, arena))
 
 
-def test_bodies_are_compiled_once_and_forgotten_with_their_graph(backend: CpuBackend):
+def test_bodies_are_compiled_once_and_forgotten_with_their_graph(backend: CpuBackend) -> None:
     asked: list[UOp] = []
 
     def generate(body: UOp) -> KernelSource:
@@ -304,7 +307,7 @@ def test_bodies_are_compiled_once_and_forgotten_with_their_graph(backend: CpuBac
     assert len(own._programs) == 0
 
 
-def test_threads_compile_and_run(backend: CpuBackend):
+def test_threads_compile_and_run(backend: CpuBackend) -> None:
     shared = backend.link(two_kernels())
 
     def work(number: int) -> None:
@@ -320,7 +323,7 @@ def test_threads_compile_and_run(backend: CpuBackend):
             done.result()
 
 
-def test_the_generator_of_this_package_is_the_default():
+def test_the_generator_of_this_package_is_the_default() -> None:
     backend = CpuBackend()
     out, x = out_and_in()
     run = backend.link(Plan((call(square(), out, x), call(scaled(), x, out, *SCALARS)), (out, x), SCALARS))
@@ -334,14 +337,14 @@ def test_the_generator_of_this_package_is_the_default():
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 63, 64, 4096, 1000001])
-def test_memory_is_aligned(backend: CpuBackend, nbytes: int):
+def test_memory_is_aligned(backend: CpuBackend, nbytes: int) -> None:
     data = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8)
     memory = filled(backend, data)
     assert memory.pointer % 64 == 0
     np.testing.assert_array_equal(read(backend, memory, np.uint8), data)
 
 
-def test_copies_are_checked(backend: CpuBackend):
+def test_copies_are_checked(backend: CpuBackend) -> None:
     memory = backend.allocate(16)
     with pytest.raises(BackendError, match="array of 12 bytes and memory of 16"):
         backend.copy_in(memory, np.zeros(3, np.float32))
@@ -352,7 +355,7 @@ def test_copies_are_checked(backend: CpuBackend):
         backend.copy_in(memory, np.zeros(4, np.float32))
 
 
-def test_memory_that_is_not_there(backend: CpuBackend):
+def test_memory_that_is_not_there(backend: CpuBackend) -> None:
     with pytest.raises(BackendError, match="cannot allocate"):
         backend.allocate(1 << 62)
     with pytest.raises(BackendError, match="cannot allocate -100 bytes"):
@@ -362,7 +365,7 @@ def test_memory_that_is_not_there(backend: CpuBackend):
 # settings
 
 
-def test_debug_prints_kernels_and_times(backend: CpuBackend, capsys: pytest.CaptureFixture[str]):
+def test_debug_prints_kernels_and_times(backend: CpuBackend, capsys: pytest.CaptureFixture[str]) -> None:
     out, x = backend.allocate(4 * N), filled(backend, X)
     with override(ir_settings, debug=4):
         run = backend.link(two_kernels())
@@ -382,7 +385,7 @@ def test_debug_prints_kernels_and_times(backend: CpuBackend, capsys: pytest.Capt
     assert capsys.readouterr().out == ""
 
 
-def test_a_missing_compiler_is_told_when_something_is_compiled():
+def test_a_missing_compiler_is_told_when_something_is_compiled() -> None:
     with override(settings, cc="/nowhere/cc"):
         backend = CpuBackend(KERNELS.__getitem__)
         assert backend.limits.threads == 1
@@ -390,7 +393,7 @@ def test_a_missing_compiler_is_told_when_something_is_compiled():
             backend.compile([square()])
 
 
-def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch):
+def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(finding[:2] == ("ok", "OpenMP") for finding in doctor()):
         pytest.skip("no OpenMP here")
     for text, count in (("3", 3), ("5,2", 5), ("many", len(os.sched_getaffinity(0)))):
@@ -412,7 +415,7 @@ CHILD = """\
 @pytest.mark.parametrize(
     ("user", "shown"), [({}, "1000"), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")]
 )
-def test_threads_that_wait_soon_sleep(user: dict[str, str], shown: str):
+def test_threads_that_wait_soon_sleep(user: dict[str, str], shown: str) -> None:
     """OpenMP itself says what it has understood."""
     if "-fopenmp" not in active_compiler().flags or "gcc" not in active_compiler().version:
         pytest.skip("no GNU OpenMP here")
@@ -432,14 +435,14 @@ def test_threads_that_wait_soon_sleep(user: dict[str, str], shown: str):
 # doctor
 
 
-def test_doctor_finds_a_compiler():
+def test_doctor_finds_a_compiler() -> None:
     findings = {name: (status, detail) for status, name, detail in doctor()}
     assert findings["C compiler"][0] == "ok"
     assert "-ffp-contract=off" in findings["C flags"][1]
     assert set(findings) == {"C compiler", "C flags", "OpenMP", "threads", "CPU features", "kernel cache"}
 
 
-def test_doctor_says_how_to_get_what_is_missing(tmp_path: Path):
+def test_doctor_says_how_to_get_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with override(settings, cc="/nowhere/cc", uop_cache=str(tmp_path / "file" / "cache")):
         findings = {name: (status, detail) for status, name, detail in doctor()}
@@ -450,7 +453,7 @@ def test_doctor_says_how_to_get_what_is_missing(tmp_path: Path):
     assert "OpenMP" not in findings
 
 
-def test_doctor_warns_of_a_cache_that_others_may_write(tmp_path: Path):
+def test_doctor_warns_of_a_cache_that_others_may_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with override(settings, uop_cache=str(tmp_path)):
         findings = {name: (status, detail) for status, name, detail in doctor()}

@@ -1,0 +1,75 @@
+"""Kernels in a cache of the test's own, and what runs one on the backend and on the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from uop_codegen_c import CpuBackend, settings
+from uop_ir import Ops, Plan, UOp, call_params, override, run_program
+
+Array = npt.NDArray[Any]
+Runner = Callable[..., list[Array]]
+
+
+@pytest.fixture(scope="session")
+def cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CpuBackend]:
+    """The backend, with an empty cache."""
+    with override(settings, uop_cache=str(tmp_path_factory.mktemp("cache"))):
+        yield CpuBackend()
+
+
+@pytest.fixture(scope="session")
+def run_cpu(cpu: CpuBackend) -> Runner:
+    """Run the body of a kernel on arrays, in the order of its arguments; gives the arrays after it."""
+
+    def run(body: UOp, arrays: list[Array], *scalars: float) -> list[Array]:
+        params = call_params(body)
+        inputs = tuple(p for p in params if p.arg.size is not None)
+        plan = Plan((UOp(Ops.CALL, (body, *params)),), inputs, params[len(inputs) :])
+        memories = []
+        for array in arrays:
+            memory = cpu.allocate(array.nbytes)
+            cpu.copy_in(memory, array)
+            memories.append(memory)
+        cpu.link(plan)(memories, scalars)
+        out = [np.empty_like(a) for a in arrays]
+        for memory, array in zip(memories, out, strict=True):
+            cpu.copy_out(memory, array)
+            cpu.free(memory)
+        return out
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_interp() -> Runner:
+    """The same on the interpreter."""
+
+    def run(body: UOp, arrays: list[Array], *scalars: float) -> list[Array]:
+        params = call_params(body)
+        out = [a.copy() for a in arrays]
+        run_program(
+            body, dict(zip(params, out, strict=False)), dict(zip(params[len(out) :], scalars, strict=True))
+        )
+        return out
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def same_bits() -> Callable[[Array, Array], None]:
+    """Assert that two arrays are equal bit for bit; all NaNs are one."""
+
+    def check(got: Array, want: Array) -> None:
+        if got.dtype.kind == "f":
+            nan = np.isnan(got) & np.isnan(want)
+            unsigned = f"u{got.itemsize}"
+            got, want = np.where(nan, 0, got).view(unsigned), np.where(nan, 0, want).view(unsigned)
+        np.testing.assert_array_equal(got, want)
+
+    return check

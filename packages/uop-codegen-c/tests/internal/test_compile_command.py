@@ -1,0 +1,81 @@
+"""`uopc compile`: every stage before C prints `.uir` that reads back, and C that computes A @ B."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from uop_codegen_c import PASSES
+from uop_codegen_c.commands import compile_command
+from uop_ir import UopError, format_uir, parse_uir
+
+GEMM = """# C = A @ B for 4x4 matrices, from movement ops only
+%0 = buffer 16 : dtype=f32 slot=0
+%1 = buffer 16 : dtype=f32 slot=1
+%2 = reshape %0, (4, 1, 4)
+%3 = reshape %1, (4, 4)
+%4 = permute %3, (1, 0)
+%5 = reshape %4, (1, 4, 4)
+%6 = mul %2, %5
+%7 = reduce %6 : op=add pop=1
+"""
+
+
+@pytest.fixture
+def gemm(tmp_path: Path) -> str:
+    path = tmp_path / "gemm.uir"
+    path.write_text(GEMM)
+    return str(path)
+
+
+@pytest.mark.parametrize("stage", ["kernel", *(step.name for step in PASSES), "linear"])
+def test_a_stage_reads_back(gemm: str, stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compile_command([gemm, "--emit", stage]) == 0
+    text = capsys.readouterr().out
+    assert format_uir(parse_uir(text).nodes) == text
+
+
+@pytest.mark.parametrize(("stage", "first"), [("simplify", "bounds"), ("expand", "define"), ("linear", "c")])
+def test_compilation_goes_on_from_a_printed_stage(
+    gemm: str, stage: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compile_command([gemm])
+    whole = capsys.readouterr().out
+    compile_command([gemm, "--emit", stage])
+    half = tmp_path / "half.uir"
+    half.write_text(capsys.readouterr().out)
+    compile_command([str(half), "--from", first])
+    assert capsys.readouterr().out.strip() == whole.strip()
+
+
+def test_c_is_one_triple_loop(gemm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    compile_command([gemm, "--emit", "c"])
+    text = capsys.readouterr().out
+    assert text.count("for (") == 3
+    assert "data0[ridx0*4+ridx1] = acc0;" in text
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("%0 = buffer 4 : dtype=f32 slot=0\n%1 = store %0, %0\n%2 = sink %1, %0\n", "values and effects"),
+        ("%0 = param 4 : dtype=f32 slot=0\n%1 = neg %0\n", "values of a program with PARAMs"),
+    ],
+)
+def test_a_program_that_is_no_kernel_is_refused(program: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.uir"
+    path.write_text(program)
+    with pytest.raises(UopError, match=message):
+        compile_command([str(path)])
+
+
+def test_an_access_out_of_bounds_is_refused_with_node_and_interval(tmp_path: Path) -> None:
+    path = tmp_path / "bad.uir"
+    path.write_text(
+        "%0 = param 4 : dtype=f32 slot=0\n%1 = const 5 : dtype=index\n%2 = range %1 : id=0 axis=loop\n"
+        "%3 = index %0, %2\n%4 = const 0x0p+0 : dtype=f32\n%5 = store %3, %4\n%6 = end %5, %2\n%7 = sink %6\n"
+    )
+    with pytest.raises(UopError, match="4 elements is accessed at 0 to 4") as error:
+        compile_command([str(path), "--from", "bounds"])
+    assert error.value.exit_code == 4

@@ -1,0 +1,87 @@
+"""Each axis action gives a program that stores the same values; the interpreter runs both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uop_codegen_c import Action, Reorder, Retype, ScheduleError, Split, Stage, apply_schedule, stages
+from uop_ir import AxisType, Ops, UOp, call_params, dtypes, run_program
+
+
+def matmul(rows: int, columns: int, inner: int) -> UOp:
+    """x @ w.T: both operands are contiguous along the reduction. Ranges: 0 rows, 1 columns, 2 the reduction."""
+    x, w = UOp.param(1, rows * inner, dtypes.i32), UOp.param(2, columns * inner, dtypes.i32)
+    shape = (rows, columns, inner)
+    product = x.reshape((rows, 1, inner)).expand(shape) * w.reshape((1, columns, inner)).expand(shape)
+    out = UOp.param(0, rows * columns, dtypes.i32).reshape((rows, columns))
+    return UOp.sink(out.store(product.reduce(Ops.ADD, 1)))
+
+
+def loops(body: UOp) -> UOp:
+    return next(root for name, root in stages(body) if name == "simplify")
+
+
+SCHEDULES: list[tuple[Action, ...]] = [
+    (Split(0, 3, AxisType.LOOP),),
+    (Split(0, 4, AxisType.UPCAST),),
+    (Split(1, 4, AxisType.VECTOR),),
+    (Split(1, 5, AxisType.VECTOR), Split(0, 2, AxisType.UPCAST)),
+    (Split(2, 4, AxisType.UPCAST),),
+    (Split(2, 2, AxisType.VECTOR),),
+    (Split(1, 7, AxisType.LOOP),),
+    (Retype(0, AxisType.THREAD),),
+    (Retype(1, AxisType.VECTOR),),
+    (Reorder((1, 0)),),
+    (Stage(2, (2, 1)),),
+    (Stage(2, (2, 1)), Split(1, 4, AxisType.VECTOR), Split(0, 3, AxisType.UPCAST)),
+    (Stage(1, (0, 2)), Stage(2, (1, 2))),
+    (Stage(1, (2,)),),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_an_action_keeps_the_values(schedule: Sequence[Action], run_cpu: Callable[..., Any]) -> None:
+    rows, columns, inner = 6, 9, 5
+    body = matmul(rows, columns, inner)
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-9, 9, (rows, inner)), rng.integers(-9, 9, (columns, inner))
+    arrays = [
+        np.zeros(rows * columns, np.int32),
+        x.astype(np.int32).reshape(-1),
+        w.astype(np.int32).reshape(-1),
+    ]
+    program = apply_schedule(loops(body), schedule)
+    for _, root in [("optimize", program), *stages(program, first="expand")]:
+        memory = [a.copy() for a in arrays]
+        run_program(root, dict(zip(call_params(body), memory, strict=True)))
+        np.testing.assert_array_equal(memory[0].reshape(rows, columns), x @ w.T)
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Split(7, 2, AxisType.LOOP), "no range 7"),
+        (Split(0, 7, AxisType.LOOP), "factor 7 for range 0 of 6"),
+        (Split(0, 0, AxisType.LOOP), "factor 0"),
+        (Retype(2, AxisType.THREAD), "not the outermost loop"),
+        (Reorder((0, 2)), "no loop nest closes exactly"),
+        (Stage(0, (0,)), "no load of argument 0"),
+        (Stage(1, (1,)), "no load of argument 1"),
+    ],
+)
+def test_an_illegal_action_is_refused_with_the_reason(action: Action, reason: str) -> None:
+    with pytest.raises(ScheduleError, match=reason):
+        action.apply(loops(matmul(6, 9, 5)))
+
+
+def test_a_staged_operand_is_read_from_local_memory_in_its_new_order() -> None:
+    program = apply_schedule(loops(matmul(6, 9, 5)), [Stage(2, (2, 1))])
+    (memory,) = [n for n in program.toposort() if n.op is Ops.ALLOC]
+    assert memory.arg.size == 5 * 9
+    assert not [
+        n for n in program.toposort() if n.op is Ops.LOAD and n.src[0].src[0] is UOp.param(2, 45, dtypes.i32)
+    ][1:]
