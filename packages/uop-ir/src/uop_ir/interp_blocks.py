@@ -56,6 +56,8 @@ def arrange(roots: Sequence[UOp]) -> Block:
     for root in roots:
         for left in open_at[root] - set(grid):
             raise VerifyError(f"{left.op!r} {left.arg[0]} is used outside of its loop", remedy="END it")
+    if not grid and not loops:
+        return Block(list(order))
     if not grid:
         return Block([loops.get(n, n) for n in _postorder(roots, below)])
     body = _postorder(roots, below)

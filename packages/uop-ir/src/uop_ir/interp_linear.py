@@ -30,10 +30,8 @@ def run_linear(nodes: Sequence[UOp], machine: Stepper) -> None:
     Raises VerifyError where a node stands before its source, a REDUCE still holds ranges, an END or ENDIF does not
     match what was opened last, or a RANGE or IF is never closed.
     """
-    nodes = tuple(nodes)
+    nodes = _completed(nodes)
     jumps = _check(nodes)
-    for node in _unlisted(nodes):
-        machine.step(node)
     loops: list[int] = []
     at = 0
     while at < len(nodes) or loops:
@@ -79,21 +77,24 @@ def _after_end(nodes: Sequence[UOp], end: int, loops: list[int], machine: Steppe
     return _advance(nodes, loops, len(still), machine, end + 1)
 
 
-def _unlisted(nodes: Sequence[UOp]) -> list[UOp]:
-    """The sources that need no place in the order, in an order of their own: an AFTER of memory is that memory."""
-    seen: set[UOp] = set()
-    found: dict[UOp, None] = {}
-    listed = set(nodes)
+def _completed(nodes: Sequence[UOp]) -> tuple[UOp, ...]:
+    """The program with what it may leave out: constants and memory come first, an AFTER follows its memory."""
+    listed, seen = set(nodes), set[UOp]()
+    first: dict[UOp, None] = {}
+    follow: dict[UOp, dict[UOp, None]] = {}
     for node in nodes:
         for source in node.src:
             chain = [source]
             while chain[-1].op is Ops.AFTER and chain[-1] not in listed:
                 chain.append(chain[-1].src[0])
-            if chain[-1] not in seen and chain[-1].op not in _TIMELESS:
-                raise VerifyError(f"{node!r} stands before its source {chain[-1]!r}")
-            found.update((n, None) for n in reversed(chain) if n not in listed)
+            under = chain.pop()
+            if under not in seen:
+                if under.op not in _TIMELESS:
+                    raise VerifyError(f"{node!r} stands before its source {under!r}")
+                first[under] = None
+            follow.setdefault(under, {}).update(dict.fromkeys(reversed(chain)))
         seen.add(node)
-    return list(found)
+    return tuple(n for node in (*first, *nodes) for n in (node, *follow.get(node, ())))
 
 
 def _check(nodes: Sequence[UOp]) -> dict[int, int]:
