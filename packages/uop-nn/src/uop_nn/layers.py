@@ -14,10 +14,10 @@ from .module import ModelError, Module
 __all__ = ["Embedding", "LayerNorm", "Linear", "positive"]
 
 
-def positive(**sizes: int) -> None:
+def positive(**sizes: object) -> None:
     """Raise ModelError for a size that is not a positive int."""
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ModelError(f"{name} must be a positive integer, not {size!r}")
 
 

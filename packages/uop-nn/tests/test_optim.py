@@ -1,0 +1,153 @@
+"""Optimizers against their textbook update rules in float64, under jit and without, at rates that change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from uop_nn.module import ModelError
+from uop_nn.optim import SGD, AdamW, Optimizer, OptimizerError
+from uop_tensor import Tensor, jit
+
+Array = NDArray[np.float64]
+RATES = [0.1, 0.05, 0.3, 0.01, 0.2]
+START = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.5]], np.float32)
+TARGET = np.array([[0.5, 1.0, 0.5], [-2.0, 0.1, 1.0]], np.float32)
+
+
+def gradient(p: Array) -> Array:
+    """Of `sum((p - target)^4) / 4`."""
+    result: Array = (p - TARGET.astype(np.float64)) ** 3
+    return result
+
+
+def sgd(
+    rates: list[float], momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0
+) -> Array:
+    p, b = START.astype(np.float64), np.zeros(START.shape)
+    for rate in rates:
+        g = gradient(p) + weight_decay * p
+        b = momentum * b + g
+        p = p - rate * (g + momentum * b if nesterov else b)
+    return p
+
+
+def adamw(
+    rates: list[float],
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 1e-2,
+) -> Array:
+    p, m, v = START.astype(np.float64), np.zeros(START.shape), np.zeros(START.shape)
+    for t, rate in enumerate(rates, 1):
+        g = gradient(p)
+        p = p - rate * weight_decay * p
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        p = p - rate * (m / (1 - betas[0] ** t)) / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+    return p
+
+
+CASES: list[tuple[type[Optimizer], Callable[..., Array], dict[str, Any]]] = [
+    (SGD, sgd, {}),
+    (SGD, sgd, {"weight_decay": 0.1}),
+    (SGD, sgd, {"momentum": 0.9}),
+    (SGD, sgd, {"momentum": 0.8, "nesterov": True, "weight_decay": 0.01}),
+    (AdamW, adamw, {}),
+    (AdamW, adamw, {"betas": (0.8, 0.95), "eps": 0.1, "weight_decay": 0.0}),
+    (AdamW, adamw, {"betas": (0.0, 0.5), "weight_decay": 0.3}),
+]
+
+
+def setup(
+    kind: type[Optimizer], options: dict[str, Any]
+) -> tuple[Tensor, Optimizer, Callable[[Tensor | float], Tensor]]:
+    """A parameter, its optimizer, and a step."""
+    p = Tensor(START, requires_grad=True)
+    optimizer = kind([p], RATES[0], **options)
+    target = Tensor(TARGET)
+
+    def step(lr: Tensor | float) -> Tensor:
+        distance = p - target
+        loss = (distance * distance * distance * distance).sum() / 4
+        loss.backward()
+        optimizer.step(lr)
+        optimizer.zero_grad()
+        return loss
+
+    return p, optimizer, step
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize(("kind", "reference", "options"), CASES)
+def test_several_steps(
+    kind: type[Optimizer], reference: Callable[..., Array], options: dict[str, Any], jitted: bool
+) -> None:
+    p, optimizer, plain = setup(kind, options)
+    step = jit(plain) if jitted else plain
+    rates = [rate / 10 for rate in RATES] if kind is SGD else RATES
+    for count, rate in enumerate(rates, 1):
+        step(rate).item()
+        optimizer.realize()
+        np.testing.assert_allclose(p.numpy(), reference(rates[:count], **options), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "options"), [(SGD, {"momentum": 0.9}), (AdamW, {})])
+def test_a_state_goes_on_bit_for_bit(kind: type[Optimizer], options: dict[str, Any]) -> None:
+    p, optimizer, step = setup(kind, options)
+    q, resumed, other = setup(kind, options)
+    go, go_on = jit(step), jit(other)
+    for rate in RATES[:2]:
+        go(rate / 10)
+    q.assign(p.numpy())
+    resumed.load_state_dict({name: t.numpy() for name, t in optimizer.state_dict().items()})
+    for rate in RATES[2:]:
+        assert go(rate / 10).item() == go_on(rate / 10).item()
+    np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
+def test_the_rate_of_the_optimizer_holds_where_none_is_given() -> None:
+    p = Tensor(START, requires_grad=True)
+    q = Tensor(START, requires_grad=True)
+    optimizer = SGD([p, q], lr=0.25)
+    (p * 2).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    np.testing.assert_array_equal(p.numpy(), START - 0.5)
+    np.testing.assert_array_equal(q.numpy(), START)  # it has no gradient
+    (p * 2).sum().backward()
+    optimizer.step(Tensor(np.float32(1.0)))
+    np.testing.assert_array_equal(p.numpy(), START - 2.5)
+
+
+def test_the_names_of_a_state() -> None:
+    p = Tensor(START, requires_grad=True)
+    assert list(SGD([p]).state_dict()) == []
+    assert list(SGD([p], momentum=0.5).state_dict()) == ["momentum_buffer.0"]
+    adam = AdamW([p])
+    names = ["exp_avg.0", "exp_avg_sq.0", "bias_correction.0", "bias_correction.1"]
+    assert list(adam.state_dict()) == names
+    with pytest.raises(ModelError, match="4 missing"):
+        adam.load_state_dict({})
+
+
+def test_what_an_optimizer_refuses() -> None:
+    p = Tensor(START, requires_grad=True)
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: SGD([]), "at least one parameter"),
+        (lambda: SGD([Tensor(START)]), "does not require a gradient"),
+        (lambda: SGD([p], lr=-1.0), "lr must be at least 0, not -1.0"),
+        (lambda: SGD([p], momentum=1.0), r"momentum must be in \[0, 1\), not 1.0"),
+        (lambda: SGD([p], nesterov=True), "nesterov needs a momentum"),
+        (lambda: AdamW([p], betas=(0.9, 1.5)), r"betas\[1\] must be in \[0, 1\), not 1.5"),
+        (lambda: AdamW([p], eps=0.0), "eps must be above 0"),
+        (lambda: AdamW([p], lr=float("nan")), "lr must be at least 0, not nan"),
+        (lambda: AdamW([p]).step(), "no parameter has a gradient"),
+    ]
+    for make, message in wrong:
+        with pytest.raises(OptimizerError, match=message):
+            make()
