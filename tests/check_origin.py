@@ -7,7 +7,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-ENTRY_POINTS = {"console_scripts", "uop.backends", "uop.commands"}
+ENTRY_POINTS = {"console_scripts", "uop.backends", "uop.commands", "uop.doctor", "uop.emit"}
 
 
 def check(name: str, path: Path) -> str:

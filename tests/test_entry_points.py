@@ -8,7 +8,9 @@ ENTRY_POINTS = [ep for d in distributions() if d.name.startswith("uop") for ep i
 
 
 def test_each_group_is_used() -> None:
-    assert {"console_scripts", "uop.backends", "uop.commands"} == {ep.group for ep in ENTRY_POINTS}
+    assert {"console_scripts", "uop.backends", "uop.commands", "uop.doctor", "uop.emit"} == {
+        ep.group for ep in ENTRY_POINTS
+    }
 
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS, ids=lambda ep: f"{ep.group}-{ep.name}")

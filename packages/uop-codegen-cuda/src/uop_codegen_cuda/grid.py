@@ -1,0 +1,160 @@
+"""From loops to threads: the ranges of the grid become SPECIALs, and what is past an axis's end is guarded. Week 7.
+
+It acts on a linear program. Every thread runs all of it: a loop over a GLOBAL or LOCAL range is there no more, the
+range is the index of the block or of the thread. The innermost GLOBAL range of a nest is gidx0, the next gidx1; lidx0
+likewise. All nests of a kernel share one grid, as large as the largest needs: a nest that is smaller, or an axis whose
+end is not that of the grid, is guarded by an IF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+
+from uop_ir import AxisType, BackendError, Ops, UOp, index, toposort
+from uop_rewrite import bounds, graph_rewrite, linear, symbolic
+
+#: What the index of a grid's axis is called.
+PREFIX = {AxisType.GLOBAL: "gidx", AxisType.LOCAL: "lidx"}
+
+
+def to_grid(order: Sequence[UOp]) -> list[UOp]:
+    """A linear program with ranges of the grid as the program of one thread of it.
+
+    Raises BackendError where a range of the grid is not an outermost one of a store.
+    """
+    root = order[-1]
+    names = {end: _names(end) for end in root.src if end.op is Ops.END}
+    if any(n.arg[1] in PREFIX and not any(n in ns for ns in names.values()) for n in order if _is_range(n)):
+        raise BackendError("a global or local range that is not an outermost one of a store")
+    sizes = {name: _size(r.src[0] for ns in names.values() for r, n in ns.items() if n == name)
+             for name in sorted({n for ns in names.values() for n in ns.values()})}  # fmt: skip
+    specials = {name: UOp(Ops.SPECIAL, (size,), name) for name, size in sizes.items()}
+    return list(_Rewrite(root, names, specials).program(order))
+
+
+def launch(order: Sequence[UOp]) -> tuple[tuple[UOp, ...], tuple[UOp, ...]]:
+    """The blocks of a grid and the threads of a block, each in x, y and z, that a program of `to_grid` asks for."""
+    sizes = {n.arg: n.src[0] for n in order if n.op is Ops.SPECIAL}
+    blocks, threads = (tuple(sizes.get(f"{p}{i}", index(1)) for i in range(3)) for p in PREFIX.values())
+    return blocks, threads
+
+
+def _is_range(node: UOp) -> bool:
+    return node.op is Ops.RANGE
+
+
+def _names(end: UOp) -> dict[UOp, str]:
+    """The ranges of the grid that a nest has outermost, each with the name of its index."""
+    names: dict[UOp, str] = {}
+    count = dict.fromkeys(PREFIX.values(), 0)
+    outermost = []
+    for r in end.src[1:]:
+        if r.arg[1] not in PREFIX:
+            break
+        outermost.append(r)
+    for r in reversed(outermost):
+        prefix = PREFIX[r.arg[1]]
+        names[r] = f"{prefix}{count[prefix]}"
+        count[prefix] += 1
+    return names
+
+
+def _size(ends: Iterable[UOp]) -> UOp:
+    """The size of an axis of the grid: the largest that a nest asks for, and at least 1."""
+    sizes = {index(bounds(e)[1]) if _depends_on_grid(e) else e: None for e in ends}
+    largest = reduce(lambda a, b: a.maximum(b), sizes)
+    return graph_rewrite(largest.maximum(1), symbolic)
+
+
+def _depends_on_grid(end: UOp) -> bool:
+    return any(map(_is_range, end.toposort()))
+
+
+class _Rewrite:
+    """One walk over a linear program, with what each of its nodes became."""
+
+    def __init__(self, root: UOp, names: dict[UOp, dict[UOp, str]], specials: dict[str, UOp]) -> None:
+        self.root, self.specials = root, specials
+        self.names = {r: name for ns in names.values() for r, name in ns.items()}
+        self.nests = {end: {r: specials[name] for r, name in ns.items()} for end, ns in names.items() if ns}
+        self.opened = {end.src[1]: end for end in self.nests}
+        self.new: dict[UOp, UOp] = {}
+        self.listed: set[UOp] = set()
+
+    def program(self, order: Sequence[UOp]) -> Iterator[UOp]:
+        yield from self.need(self.specials.values())
+        outside = self.listed
+        guard: UOp | None = None
+        inside = False
+        for node in order:
+            if node in self.opened:
+                inside, self.listed = True, set(outside)
+                guard = self.guard(self.nests[self.opened[node]])
+                yield from self.begin(guard)
+            if node in self.names:
+                self.new[node] = self.specials[self.names[node]]
+                continue
+            now = self.rewritten(node)
+            self.new[node] = now
+            if not inside and node.op is Ops.STORE and node.src[0].src[0].op is Ops.PARAM and self.specials:
+                alone = self.guard({})
+                yield from self.begin(alone)
+                yield now
+                yield from self.finish(alone)
+            elif now not in self.listed:
+                self.listed.add(now)
+                yield now
+            if node in self.nests:
+                yield from self.finish(guard)
+                inside, self.listed = False, outside
+
+    def rewritten(self, node: UOp) -> UOp:
+        """A node on what its sources became; an END of nothing but ranges of the grid is its effect."""
+        src = [self.new[s] if s in self.new else self.rewritten(s) for s in node.src]
+        if node in self.nests:
+            return src[0].end(*(s for s in src[1:] if _is_range(s)))
+        if node.op is Ops.AFTER:
+            return src[0].after(*(s for s in src[1:] if s.op is not Ops.SPECIAL))
+        return node if tuple(src) == node.src else node.replace(src=src)
+
+    def need(self, nodes: Iterable[UOp]) -> Iterator[UOp]:
+        """What some nodes stand on, and they themselves, where they are not there yet."""
+        for node in toposort(nodes):
+            if node not in self.listed:
+                self.listed.add(node)
+                yield node
+
+    def guard(self, nest: dict[UOp, UOp]) -> UOp | None:
+        """The condition under which a thread has a part in a nest; None where every thread has."""
+        tests = []
+        ends = {special: r.src[0].substitute(nest) for r, special in nest.items()}
+        for special in self.specials.values():
+            end = ends.get(special, index(1))
+            if end is not special.src[0]:
+                tests.append(special.eq(0) if end is index(1) else _below(special, end))
+        return reduce(lambda a, b: a & b, tests) if tests else None
+
+    def begin(self, guard: UOp | None) -> Iterator[UOp]:
+        if guard is not None:
+            yield from self.need([guard])
+            yield UOp(Ops.IF, (guard,))
+
+    def finish(self, guard: UOp | None) -> Iterator[UOp]:
+        if guard is not None:
+            yield UOp(Ops.ENDIF, (UOp(Ops.IF, (guard,)),))
+
+
+def _below(special: UOp, end: UOp) -> UOp:
+    """special < end. Of an end that is a minimum with the size of the axis, only the other part counts."""
+    form = linear(end)
+    if len(form.terms) == 1 and form.constant == 0:
+        (term, k), limit = form.terms[0], int(special.src[0].value) if special.src[0].op is Ops.CONST else 0
+        if (
+            term.op is Ops.MAX
+            and k == -1
+            and term.src[1].op is Ops.CONST
+            and int(term.src[1].value) == -limit
+        ):
+            return graph_rewrite(special + term.src[0] < 0, symbolic)
+    return special < end

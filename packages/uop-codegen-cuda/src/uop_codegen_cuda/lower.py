@@ -1,0 +1,76 @@
+"""The passes from a kernel at tensor level to CUDA text: those of C, with the grid in place of vectors. Week 7."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from uop_codegen_c import PASSES as C_PASSES
+from uop_codegen_c import Freedoms, linearize, render
+from uop_ir import UOp, call_params, format_uir
+from uop_rewrite import Pass, run_passes
+
+from .dialect import CUDA, prelude
+from .grid import launch, to_grid
+from .mapping import map_axes
+
+MAP = Pass("map", lambda root, free: map_axes(root, free), "output axes become blocks and threads")
+PASSES: tuple[Pass, ...] = tuple(MAP if step.name == "optimize" else step for step in C_PASSES)
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """A kernel as CUDA text, complete, and how to launch it.
+
+    `params` are its arguments in order, those of its CALL: memory by pointer, scalars by value, an index as int, or as
+    int64_t where addresses need it. `grid` and `block` are the sizes in x, y and z; those of the grid are indices over
+    the scalars.
+    """
+
+    name: str
+    text: str
+    params: tuple[UOp, ...]
+    grid: tuple[UOp, ...]
+    block: tuple[int, ...]
+
+
+def stages(body: UOp, freedoms: Freedoms) -> Iterator[tuple[str, UOp | Sequence[UOp]]]:
+    """A kernel after each pass, by the pass's name; then `linear`, the program of one thread, as a list."""
+    root = body
+    for step, root in run_passes(body, PASSES, freedoms):
+        yield step.name, root
+    yield "linear", to_grid(linearize(root))
+
+
+def generate(body: UOp, freedoms: Freedoms | None = None, name: str | None = None) -> CudaSource:
+    """A kernel, a closed SINK of STOREs at tensor level, as CUDA. Without a name, it is named by its content.
+
+    Raises BackendError where it has a type or an op that CUDA has not.
+    """
+    *_, (_, order) = stages(body, freedoms or Freedoms())
+    assert not isinstance(order, UOp)
+    params = call_params(body)
+    helpers, text = render(name or "kernel", order, params, CUDA)
+    if name is None:
+        digest = hashlib.sha256("\n".join([*helpers, text]).encode()).hexdigest()
+        name = f"k_{digest[:16]}"
+        text = text.replace(" kernel(", f" {name}(", 1)
+    blocks, threads = launch(order)
+    parts = [p for p in (prelude("\n".join([*helpers, text])), *helpers, text) if p]
+    return CudaSource(name, "\n\n".join(parts) + "\n", params, blocks, tuple(int(t.value) for t in threads))
+
+
+def emit_cuda(body: UOp, freedoms: Freedoms) -> str:
+    """A kernel as CUDA text, for `uopc compile --emit cuda`."""
+    return generate(body, freedoms).text
+
+
+def emit_map(body: UOp, freedoms: Freedoms) -> str:
+    """A kernel as loops with axes of the grid, for `uopc compile --emit cuda-map`."""
+    return format_uir(dict(stages(body, freedoms))["map"])
+
+
+def emit_linear(body: UOp, freedoms: Freedoms) -> str:
+    """The program of one thread, for `uopc compile --emit cuda-linear`."""
+    return format_uir(dict(stages(body, freedoms))["linear"])

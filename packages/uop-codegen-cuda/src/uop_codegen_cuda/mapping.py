@@ -1,0 +1,117 @@
+"""Map the axes of a kernel to the grid: blocks and the threads of a block, by axis actions. Week 7.
+
+The output axis along which the store is contiguous becomes the threads of a block, so that neighbours in a warp touch
+neighbours in memory; where it is longer than a block it is cut into blocks. The other output axes become blocks, up to
+the three dimensions of a grid; more stay loops, as reductions do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uop_codegen_c import Action, Freedoms, Reorder, Retype, ScheduleError, apply_schedule
+from uop_ir import AxisType, Ops, UOp, index
+from uop_rewrite import bounds, graph_rewrite, linear, symbolic
+
+#: Threads of a block, at most.
+THREADS = 256
+#: A grid has three dimensions; the second and third have at most so many blocks, the first practically any number.
+DIMENSIONS, MOST = 3, 65535
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cut a range of any size into blocks of `threads`: an outer GLOBAL range and an inner LOCAL one.
+
+    The last block is short where the size is no multiple: the inner range ends at min(threads, size - outer * threads).
+    Both take the place of the range, and the next two numbers.
+    """
+
+    number: int
+    threads: int
+
+    def apply(self, root: UOp) -> UOp:
+        numbers = [int(n.arg[0]) for n in root.toposort() if n.op is Ops.RANGE]
+        ends = [n for n in root.src if n.op is Ops.END and self.number in [r.arg[0] for r in n.src[1:]]]
+        if not ends:
+            raise ScheduleError(f"block: no store in a loop over range {self.number}")
+        (end,) = ends
+        r = next(r for r in end.src[1:] if r.arg[0] == self.number)
+        size, first = r.src[0], max(numbers) + 1
+        outer = UOp.range((size + (self.threads - 1)) // self.threads, first, AxisType.GLOBAL)
+        whole = size.op is Ops.CONST and int(size.value) % self.threads == 0
+        left = index(self.threads) if whole else least(size - outer * self.threads, self.threads)
+        inner = UOp.range(left, first + 1, AxisType.LOCAL)
+        body = end.src[0].substitute({r: outer * self.threads + inner})
+        new = body.end(*(q for old in end.src[1:] for q in ((outer, inner) if old is r else (old,))))
+        return graph_rewrite(UOp.sink(*(new if s is end else s for s in root.src)), symbolic)
+
+
+def least(x: UOp, limit: int) -> UOp:
+    """The lesser of an index and a constant."""
+    return -((-x).maximum(-limit))
+
+
+def map_axes(root: UOp, free: Freedoms) -> UOp:
+    """A program at loop level after the actions chosen for it; one thread runs it where there are none."""
+    return choose(root, free)[1]
+
+
+def choose(root: UOp, free: Freedoms) -> tuple[tuple[Action, ...], UOp]:
+    """The actions that map a program to the grid, and the program after them.
+
+    There are none where the freedoms forbid to optimize, and where one element of the output depends on another.
+    """
+    actions: list[Action] = []
+    if free.optimize and independent(root):
+        for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:
+            chosen = _nest(root, numbers)
+            root = apply_schedule(root, chosen)
+            actions.extend(chosen)
+    return tuple(actions), root
+
+
+def independent(root: UOp) -> bool:
+    """Whether no element that is stored is read, or stored again, by the computation of another."""
+    order = root.toposort()
+    places: dict[UOp, set[UOp]] = {}
+    for node in order:
+        if node.op is Ops.STORE:
+            places.setdefault(node.src[0].src[0], set()).add(node.src[0])
+    reads = [n.src[0] for n in order if n.op is Ops.LOAD and n.src[0].src[0] in places]
+    return all(len(p) == 1 for p in places.values()) and all(r in places[r.src[0]] for r in reads)
+
+
+def _nest(root: UOp, numbers: set[int]) -> list[Action]:
+    """The actions for the loop nest over the ranges with these numbers."""
+    (end,) = [n for n in root.src if n.op is Ops.END and {r.arg[0] for r in n.src[1:]} == numbers]
+    extents = {int(r.arg[0]): bounds(r.src[0])[1] for r in end.src[1:]}
+    threads = _contiguous(end)
+    others = [n for n in reversed(extents) if n != threads]
+    actions: list[Action] = []
+    if extents[threads] > THREADS:
+        outer = max(int(n.arg[0]) for n in root.toposort() if n.op is Ops.RANGE) + 1
+        actions.append(Block(threads, THREADS))
+        extents[outer] = -(-extents[threads] // THREADS)
+        others, threads = [outer, *others], outer + 1
+    else:
+        actions.append(Retype(threads, AxisType.LOCAL))
+    grid = _dimensions(others, extents)
+    loops = [n for n in reversed(others) if n not in grid]
+    actions += [Retype(n, AxisType.GLOBAL) for n in grid if n in numbers]
+    wanted = (*reversed(grid), threads, *loops)
+    return [*actions, Reorder(wanted)] if len(wanted) > 1 else actions
+
+
+def _dimensions(axes: list[int], extents: dict[int, int]) -> list[int]:
+    """Which of the axes, innermost first, become the dimensions x, y and z of the grid."""
+    first = next((n for n in axes if extents[n] > MOST), None)
+    rest = [n for n in axes if extents[n] <= MOST]
+    return ([] if first is None else [first]) + rest[: DIMENSIONS - (first is not None)]
+
+
+def _contiguous(end: UOp) -> int:
+    """The number of the range along which the first store moves by one element; else that of the last range."""
+    store = next(n for n in end.toposort() if n.op is Ops.STORE and n.src[0].src[0].op is Ops.PARAM)
+    ones = [t for t, k in linear(store.src[0].src[1]).terms if k == 1 and t in end.src[1:]]
+    return int((ones[0] if ones else end.src[-1]).arg[0])
