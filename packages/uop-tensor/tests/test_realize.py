@@ -13,7 +13,7 @@ from uop_ir import Ops, UOp, UopError, dtypes, evaluate, get_backend, override
 from uop_ir import settings as ir_settings
 from uop_tensor.live import LIVE, register
 from uop_tensor.memory import new_buffer, whole_buffer
-from uop_tensor.program import COUNTERS, clear_plans
+from uop_tensor.program import COUNTERS, clear_plans, program
 from uop_tensor.realize import realize, realize_tensors
 from uop_tensor.settings import settings as tensor_settings
 
@@ -293,9 +293,21 @@ def programs(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(programs())
-def test_random_programs(program):
-    values, donate = program
+def test_random_programs(program_):
+    values, donate = program_
     agree(values, donate)
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs())
+def test_random_programs_that_must_end_in_a_buffer(program_):
+    values, donate = program_
+    expected = meaning(values)
+    todo = program(values, [donate.get(i) for i in range(len(values))], True, BACKEND)
+    ended = todo.run(todo.buffers, {})
+    for i, (buffer, want) in enumerate(zip(ended, expected, strict=True)):
+        assert buffer is donate.get(i, buffer)
+        np.testing.assert_array_equal(get(buffer).reshape(want.shape), want)
 
 
 def test_infinite_cost_is_decided(graphs):

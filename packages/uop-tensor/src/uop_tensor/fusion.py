@@ -128,7 +128,9 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
         for demand in asked:
             for source, at, within in propagate(node, demand, loops):
                 if source.op is not Ops.CONST:
-                    demands[source][loops.demand(demand.kernel, at, within)] = None
+                    same = at is demand.at and within is demand.loops
+                    new = demand if same else loops.demand(demand.kernel, at, within)
+                    demands[source][new] = None
     fusion.stored.reverse()
     return fusion
 
