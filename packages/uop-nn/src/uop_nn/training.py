@@ -130,10 +130,11 @@ class Trainer:
 
     def save(self) -> None:
         """Write the checkpoint. Raises TrainingError, and leaves the old one, if a parameter is not finite."""
-        tensors = {f"model.{name}": t.numpy() for name, t in self.model.state_dict().items()}
-        for name, array in tensors.items():
+        parameters = {name: t.numpy() for name, t in self.model.state_dict().items()}
+        for name, array in parameters.items():
             if not np.isfinite(array).all():
                 raise TrainingError(f"{name} is not finite after step {self.done}", remedy=self._way_out())
+        tensors = {f"model.{name}": array for name, array in parameters.items()}
         tensors |= {f"optimizer.{name}": t.numpy() for name, t in self.optimizer.state_dict().items()}
         tensors["losses"] = np.asarray(self.losses, np.float64)
         state = {"step": self.done, "batches": self.batches.state, "scores": self.scores}

@@ -1,0 +1,136 @@
+"""Sampling: how a token is drawn, what a sampler yields, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uop_nn.checkpoint import CheckpointError, save_checkpoint
+from uop_nn.download import DataError
+from uop_nn.gpt import Gpt, GptConfig
+from uop_nn.sample import Sampler, SamplingError, default_prompt, load_gpt, next_token
+from uop_nn.text import CharTokenizer
+from uop_tensor import Tensor
+
+SCORES = np.array([0.5, 2.0, -1.0, 1.0], np.float32)
+
+
+def frequencies(**how: Any) -> list[float]:
+    generator = np.random.default_rng(0)
+    drawn = [next_token(SCORES, generator, **how) for _ in range(4000)]
+    return (np.bincount(drawn, minlength=4) / 4000).tolist()
+
+
+def softmax(x: Any) -> list[float]:
+    powers = np.exp(np.asarray(x, np.float64))
+    return (powers / powers.sum()).tolist()
+
+
+def test_tokens_are_drawn_with_the_probabilities_of_the_softmax() -> None:
+    assert frequencies(temperature=1.0) == pytest.approx(softmax(SCORES), abs=0.03)
+    assert frequencies(temperature=2.0) == pytest.approx(softmax(SCORES / 2), abs=0.03)
+    best = softmax(SCORES[[1, 3]])
+    assert frequencies(temperature=1.0, top_k=2) == pytest.approx([0, best[0], 0, best[1]], abs=0.03)
+    assert frequencies(temperature=1.0, top_k=9) == pytest.approx(softmax(SCORES), abs=0.03)
+
+
+def test_the_best_token() -> None:
+    generator = np.random.default_rng(0)
+    assert next_token(SCORES, generator, 0.0) == 1
+    assert next_token(SCORES, generator, 5.0, top_k=1) == 1
+    assert next_token(SCORES * 1e4, generator, 1e-300) == 1
+    assert next_token(np.array([1.0, 3.0, 3.0]), generator, 0.0) == 1  # the first of equals
+
+
+@pytest.fixture(scope="module")
+def sampler() -> Sampler:
+    """Over a model of 4 characters whose context is 6."""
+    return Sampler(*model_and_tokenizer())
+
+
+def model_and_tokenizer() -> tuple[Gpt, CharTokenizer]:
+    model = Gpt(GptConfig(4, context=6, layers=1, width=4, heads=1), np.random.default_rng(0))
+    random = np.random.default_rng(1)
+    model.load_state_dict(
+        {name: random.normal(size=t.shape).astype(np.float32) for name, t in model.state_dict().items()}
+    )
+    return model, CharTokenizer("abc\n")
+
+
+def test_a_sample_has_its_length_and_follows_from_the_seed(sampler: Sampler) -> None:
+    first = "".join(sampler.characters("ab", 20, seed=3))
+    assert len(first) == 20
+    assert set(first) <= set("abc\n")
+    assert "".join(sampler.characters("ab", 20, seed=3)) == first
+    assert "".join(sampler.characters("ab", 20, seed=4)) != first
+    assert list(sampler.characters("ab", 0)) == []
+
+
+def test_the_model_sees_the_last_characters_only(sampler: Sampler) -> None:
+    long, short = "cab\ncabcab", "cabcab"
+    assert long[-6:] == short
+    assert list(sampler.characters(long, 3)) == list(sampler.characters(short, 3))
+
+
+def test_padding_changes_nothing(sampler: Sampler) -> None:
+    """The likeliest next token, by the model itself on the prompt alone."""
+    model, tokenizer = model_and_tokenizer()
+    tokens = tokenizer.encode("cab")
+    scores = model(Tensor(tokens[None])).numpy()[0, -1]
+    assert list(sampler.characters("cab", 1, temperature=0)) == [tokenizer.characters[scores.argmax()]]
+
+
+def test_what_a_sampler_refuses(sampler: Sampler) -> None:
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"length": -1}, SamplingError, "-1 characters"),
+        ({"seed": -1}, SamplingError, "seed must be at least 0, not -1"),
+        ({"prompt": ""}, SamplingError, "prompt is empty"),
+        ({"temperature": -0.5}, SamplingError, "temperature must be at least 0 and finite, not -0.5"),
+        ({"temperature": float("nan")}, SamplingError, "not nan"),
+        ({"top_k": 0}, SamplingError, "top_k must be at least 1, not 0"),
+        ({"prompt": "abX"}, DataError, "'X'"),
+    ]
+    for changed, error, message in wrong:
+        with pytest.raises(error, match=message):
+            sampler.characters(**{"prompt": "a", "length": 1, **changed})
+    with pytest.raises(SamplingError, match="not finite"):
+        next_token(np.array([1.0, np.nan]), np.random.default_rng(0), 1.0)
+
+
+def test_the_default_prompt() -> None:
+    assert default_prompt(CharTokenizer("a\nb")) == "\n"
+    assert default_prompt(CharTokenizer("ba")) == "a"
+
+
+def test_a_checkpoint_gives_the_model_back(tmp_path: Path) -> None:
+    model, tokenizer = model_and_tokenizer()
+    tensors = {f"model.{name}": t.numpy() for name, t in model.state_dict().items()}
+    meta: dict[str, Any] = {
+        "kind": "gpt",
+        "config": {"vocabulary": 4, "context": 6, "layers": 1, "width": 4, "heads": 1},
+        "tokenizer": tokenizer.to_dict(),
+    }
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(path, tensors, meta)
+    for where in (path, tmp_path):
+        loaded, characters = load_gpt(where)
+        assert characters.characters == tokenizer.characters
+        for name, t in loaded.state_dict().items():
+            np.testing.assert_array_equal(t.numpy(), tensors[f"model.{name}"])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({**meta, "kind": "mnist"}, "of kind mnist, not of a GPT"),
+        ({"kind": "gpt"}, "damaged"),
+        ({**meta, "config": {**meta["config"], "width": 8}}, "damaged"),
+        ({**meta, "config": {**meta["config"], "depth": 8}}, "damaged"),
+        ({**meta, "config": 3}, "damaged"),
+        ({**meta, "tokenizer": {"characters": "ab"}}, "2 characters for 4 tokens"),
+    ]
+    for bad, message in wrong:
+        save_checkpoint(path, tensors, bad)
+        with pytest.raises(CheckpointError, match=message):
+            load_gpt(path)
+    with pytest.raises(CheckpointError, match="no checkpoint at"):
+        load_gpt(tmp_path / "none")
