@@ -137,7 +137,9 @@ def _index_cast(node: UOp) -> UOp | None:
     """x for CAST(x) of an index that keeps its value in an integer type; a constant as an index; else None."""
     if node.op is Ops.CAST and node.src[0].dtype.kind is Kind.INDEX and _fits(node.src[0], node.dtype):
         return node.src[0]
-    return UOp.const(dtypes.index, int(node.value)) if node.op is Ops.CONST else None
+    if node.op is Ops.CONST and _fits(node, dtypes.index):
+        return UOp.const(dtypes.index, int(node.value))
+    return None
 
 
 def _peel(n: UOp) -> UOp | None:

@@ -28,8 +28,14 @@ class Before:
 
 
 def check_order(passes: Sequence[Pass], constraints: Sequence[Before]) -> None:
-    """Raise UopError where the passes break a constraint, or where one names a pass that is not there."""
-    place = {p.name: i for i, p in enumerate(passes)}
+    """Raise UopError where the passes break a constraint, or where one names a pass that is not there.
+
+    Each pass stands once: a constraint on the order of two would not say which is meant.
+    """
+    place: dict[str, int] = {}
+    for i, p in enumerate(passes):
+        if place.setdefault(p.name, i) != i:
+            raise UopError(f"order of passes: {p.name} stands twice", remedy="give each a name of its own")
     for c in constraints:
         for name in (c.first, c.then):
             if name not in place:

@@ -1,0 +1,54 @@
+"""The tables inside the package: every interval rule is tested, every pattern name means what it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from uop_ir import Ops, UOp, dtypes
+from uop_rewrite import bounds, matches
+from uop_rewrite.bounds import INTERVALS, floor_div, floor_mod, whole
+from uop_rewrite.pattern import COMMUTATIVE, Builder
+from uop_rewrite.symbolic import FOLDED, folding
+
+TESTED = frozenset({
+    Ops.CONST, Ops.RANGE, Ops.SPECIAL, Ops.PARAM, Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.MAX, Ops.DIV, Ops.MOD,
+    Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.CAST, Ops.AND, Ops.OR, Ops.STACK,
+})  # fmt: skip
+
+
+def test_every_interval_rule_has_a_test() -> None:
+    assert set(INTERVALS) == TESTED
+
+
+def test_ops_without_a_rule_have_the_whole_interval() -> None:
+    x = UOp.param(0, 3, dtypes.i8)
+    for node in (
+        x ^ 1,
+        x << 1,
+        x.reduce(Ops.ADD, 1),
+        x.flip([True]),
+        x.index(UOp.const(dtypes.index, 0)).load(),
+    ):
+        assert bounds(node) == whole(node) == (-128, 127)
+
+
+@pytest.mark.parametrize("q", range(-4, 5))
+def test_floor_division_by_anything(q: int) -> None:
+    for p in range(-9, 10):
+        assert p == floor_div(p, q) * q + floor_mod(p, q)
+        assert floor_div(p, 0) == 0
+        assert not q or 0 <= floor_mod(p, q) * (1 if q > 0 else -1) < abs(q)
+
+
+def test_commutative_ops_commute_for_the_interpreter() -> None:
+    """MAX is none of them: of two zeros, or with a NaN, it depends on the order."""
+    assert {Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPEQ, Ops.CMPNE} == COMMUTATIVE
+
+
+def test_a_builder_without_sources_matches_any() -> None:
+    v = UOp.variable("v", 0, 3)
+    assert list(matches(Builder(Ops.ADD)(), v + 1)) == [{}]
+
+
+def test_each_op_that_folds_has_a_rule() -> None:
+    assert [r.pattern.op for r in folding.rules] == list(FOLDED)

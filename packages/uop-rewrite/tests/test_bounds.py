@@ -1,0 +1,112 @@
+"""Bounds against all values: sound for every op, tight where the table says exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uop_ir import DType, Ops, UOp, VerifyError, dtypes
+from uop_rewrite import bounds
+
+Binary = Callable[[int, int], int]
+
+#: What an op of index computes, on Python's integers; and whether its bounds are reached.
+INDEX: dict[Ops, tuple[Binary, bool]] = {
+    Ops.ADD: (lambda p, q: p + q, True),
+    Ops.SUB: (lambda p, q: p - q, True),
+    Ops.MUL: (lambda p, q: p * q, True),
+    Ops.MAX: (max, True),
+    Ops.DIV: (lambda p, q: p // q if q else 0, True),
+    Ops.MOD: (lambda p, q: p % q if q else p, False),
+    Ops.CMPLT: (lambda p, q: int(p < q), True),
+    Ops.CMPEQ: (lambda p, q: int(p == q), True),
+    Ops.CMPNE: (lambda p, q: int(p != q), True),
+}
+SPANS = list(combinations_with_replacement(range(-4, 5), 2))
+
+
+@pytest.mark.parametrize("op", INDEX)
+def test_binary_ops_of_index(op: Ops) -> None:
+    function, exact = INDEX[op]
+    for (a, b), (c, d) in product(SPANS, SPANS):
+        found = [function(p, q) for p in range(a, b + 1) for q in range(c, d + 1)]
+        lo, hi = bounds(UOp.variable("x", a, b).alu(op, UOp.variable("y", c, d)))
+        assert lo <= min(found) <= max(found) <= hi, (op, a, b, c, d)
+        if exact or (op is Ops.MOD and c == d > 0):
+            assert (lo, hi) == (min(found), max(found)), (op, a, b, c, d)
+
+
+#: Values at which integers of 8 bits wrap.
+EDGES = {dtypes.i8: (-128, -100, -3, 0, 2, 127), dtypes.u8: (0, 1, 6, 100, 200, 255), dtypes.bool: (0, 1)}
+
+
+def narrow(dtype: DType, name: str, lo: int, hi: int) -> UOp:
+    return UOp.variable(name, lo, hi).cast(dtype)
+
+
+@pytest.mark.parametrize("dtype", EDGES, ids=str)
+def test_ops_that_wrap(kit: Any, dtype: DType) -> None:
+    ops = [Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.AND, Ops.OR, Ops.XOR]
+    if dtype is not dtypes.bool:
+        ops += [Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX, Ops.SHL, Ops.SHR]
+    spans = list(combinations_with_replacement(EDGES[dtype], 2))
+    for (a, b), (c, d) in product(spans, spans):
+        x, y = narrow(dtype, "x", a, b), narrow(dtype, "y", c, d)
+        nodes = [x.alu(op, y) for op in ops]
+        # a sample where all pairs are too many
+        domains = {
+            x.src[0]: np.unique(np.r_[np.arange(a, b + 1)[:: 1 + (b - a) // 24], b]),
+            y.src[0]: np.unique(np.r_[np.arange(c, d + 1)[:: 1 + (d - c) // 24], d]),
+        }
+        for node, found in zip(nodes, kit.values(nodes, domains), strict=True):
+            lo, hi = bounds(node)
+            assert lo <= int(found.min()), (node.op, a, b, c, d)
+            assert int(found.max()) <= hi, (node.op, a, b, c, d)
+
+
+@pytest.mark.parametrize("dtype", [*dtypes.ints, dtypes.bool, dtypes.index], ids=str)
+def test_casts(kit: Any, dtype: DType) -> None:
+    for lo, hi in combinations_with_replacement((-300, -129, -128, -1, 0, 1, 127, 128, 255, 256), 2):
+        node = UOp.variable("x", lo, hi).cast(dtype)
+        found = kit.values([node])[0].astype(object)
+        assert bounds(node)[0] <= found.min() <= found.max() <= bounds(node)[1]
+        if not lo < 0 < hi and dtype.min <= lo and hi <= dtype.max:
+            assert bounds(node) == (found.min(), found.max())
+    assert bounds(kit.scalar("f", dtypes.f32).cast(dtype)) == (dtype.min, dtype.max)
+
+
+def test_the_rest_of_the_table(kit: Any) -> None:
+    v, w = UOp.variable("v", -2, 7), UOp.variable("w", 3, 4)
+    assert bounds(v) == (-2, 7)
+    assert bounds(-v) == (-7, 2)
+    assert bounds(UOp.const(dtypes.u64, -1)) == ((1 << 64) - 1,) * 2
+    assert bounds(UOp.const(dtypes.bool, True)) == (1, 1)
+    assert bounds((v < 0).where(w, v)) == (-2, 7)
+    assert bounds(UOp(Ops.STACK, (v, w))) == (-2, 7)
+    assert bounds(UOp.range(5, 0)) == (0, 4)
+    assert bounds(UOp.range(v, 0)) == (0, 6)
+    assert bounds(UOp.range(0, 0)) == (0, 0)
+    assert bounds(UOp(Ops.SPECIAL, (w,), "gidx0")) == (0, 3)
+    for dtype in dtypes.ints:
+        assert bounds(UOp.param(0, 3, dtype)) == bounds(kit.scalar("n", dtype)) == (dtype.min, dtype.max)
+    f = kit.scalar("f", dtypes.f32)
+    for node in (f < 1, f.eq(f), f.ne(f), f.cast(dtypes.bool)):
+        assert bounds(node) == (0, 1)
+
+
+def test_floats_and_effects_have_none(kit: Any) -> None:
+    with pytest.raises(VerifyError, match="f32"):
+        bounds(kit.scalar("f", dtypes.f32))
+    with pytest.raises(VerifyError, match="void"):
+        bounds(UOp.sink())
+
+
+def test_deep_graphs() -> None:
+    node = UOp.variable("v", 0, 1)
+    for _ in range(20_000):
+        node = node + 1
+    assert bounds(node) == (20_000, 20_001)

@@ -1,0 +1,213 @@
+"""Matching and the engine: fixpoints, sharing, deep graphs, rules that never end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from uop_ir import Kind, Ops, UOp, UopError, dtypes
+from uop_rewrite import (
+    ANY,
+    INDEX,
+    INTEGERS,
+    Pattern,
+    RewriteError,
+    Rule,
+    RuleSet,
+    const,
+    graph_rewrite,
+    matches,
+    symbolic,
+    var,
+)
+
+X, Y = UOp.param(0, 4, dtypes.i32), UOp.param(1, 4, dtypes.i32)
+x, y = var("x"), var("y")
+
+
+def op(which: Ops, *src: Pattern) -> Pattern:
+    return Pattern(which, src)
+
+
+SWAP = Rule("add to mul", op(Ops.ADD, x, y), lambda x, y: x * y)
+
+
+def test_names_bind_nodes() -> None:
+    node = X - Y
+    assert list(matches(op(Ops.SUB, x, y).named("n"), node)) == [{"n": node, "x": X, "y": Y}]
+    assert not list(matches(op(Ops.ADD, x, y), node))
+    assert not list(matches(Pattern(Ops.SUB, (x,)), node))
+
+
+@pytest.mark.parametrize("which", [Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPEQ, Ops.CMPNE])
+def test_commutative_ops_match_both_ways(which: Ops) -> None:
+    pattern = op(which, x, const("a"))
+    three = X.const_like(3)
+    for node in (X.alu(which, 3), three.alu(which, X)):
+        assert list(matches(pattern, node)) == [{"x": X, "a": three}]
+
+
+@pytest.mark.parametrize("which", [Ops.SUB, Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT])
+def test_other_ops_match_one_way(which: Ops) -> None:
+    assert not list(matches(op(which, x, const("a")), X.const_like(3).alu(which, X)))
+
+
+def test_a_repeated_name_is_one_node() -> None:
+    assert list(matches(op(Ops.ADD, x, x), X + X)) == [{"x": X}]
+    assert not list(matches(op(Ops.ADD, x, x), X + Y))
+    assert list(matches(op(Ops.MUL, op(Ops.ADD, x, y), y), Y * (Y + X))) == [{"x": X, "y": Y}]
+
+
+def test_the_condition_chooses_among_matches() -> None:
+    rule = Rule("left", op(Ops.ADD, x, y), lambda x, y: x - y, when=lambda y: y is X)
+    assert rule.apply(X + Y) is Y - X
+    assert rule.apply(Y + Y) is None
+
+
+def test_types_are_those_of_a_comparisons_operands() -> None:
+    rule = Rule("less", op(Ops.CMPLT, x, y), lambda x, y: y < x, types=INDEX)
+    v = UOp.variable("v", 0, 3)
+    assert rule.apply(v < 2) is not None
+    assert rule.apply(X < 2) is None
+    assert Rule("void", Pattern(Ops.SINK), lambda: UOp.sink(), types=ANY).apply(UOp.sink(X)) is UOp.sink()
+
+
+def test_context_is_passed_to_those_who_ask() -> None:
+    rule = Rule("ctx", op(Ops.ADD, x, y), lambda ctx, y: ctx[y], when=lambda ctx, y: y in ctx)
+    assert graph_rewrite(X + Y, RuleSet([rule]), {Y: X * X}) is X * X
+    assert graph_rewrite(X + Y, RuleSet([rule]), {}) is X + Y
+
+
+def test_rules_are_tried_in_order_and_sets_are_joined() -> None:
+    other = RuleSet([Rule("add to sub", op(Ops.ADD, x, y), lambda x, y: x - y)])
+    assert graph_rewrite(X + Y, RuleSet([SWAP]) + other) is X * Y
+    assert graph_rewrite(X + Y, other + RuleSet([SWAP])) is X - Y
+    anything = RuleSet([Rule("any", Pattern(name="x"), lambda x: Y if x is X else None), SWAP])
+    assert graph_rewrite(X + X, anything) is Y * Y
+
+
+def test_nothing_to_do_gives_the_same_node() -> None:
+    node = (X * Y).reshape((2, 2)).permute((1, 0)).reduce(Ops.ADD, 1)
+    assert graph_rewrite(node, RuleSet([SWAP])) is node
+    assert graph_rewrite(node, RuleSet([])) is node
+
+
+def test_rewrites_to_a_fixpoint_through_new_nodes() -> None:
+    rules = RuleSet([
+        SWAP,
+        Rule("neg to add", op(Ops.NEG, x), lambda x: -(x + x) if x.op is not Ops.MUL else x - 1),
+    ])  # fmt: skip
+    assert graph_rewrite(-X, rules) is (X * X) - 1
+
+
+def test_shared_nodes_are_rewritten_once() -> None:
+    node = X
+    for _ in range(200):
+        node = node + node  # 2**200 paths
+    calls: Counter[UOp] = Counter()
+    after = graph_rewrite(node, RuleSet([SWAP]), record=lambda rule, before, after: calls.update([before]))
+    assert len(after.toposort()) == 201
+    assert len(calls) == 200
+    assert set(calls.values()) == {1}
+
+
+def test_the_recorder_sees_each_application() -> None:
+    seen: list[tuple[str, UOp, UOp]] = []
+    graph_rewrite(
+        (X + Y) - 1, RuleSet([SWAP]), record=lambda r, before, after: seen.append((r.name, before, after))
+    )
+    assert seen == [("add to mul", X + Y, X * Y)]
+
+
+def test_deep_chains() -> None:
+    node = X
+    for i in range(100_000):
+        node = node + (i % 7)
+    after = graph_rewrite(node, RuleSet([SWAP]))
+    assert all(n.op is not Ops.ADD for n in after.toposort())
+
+
+def test_a_rule_may_move_down_a_deep_chain() -> None:
+    """Each replacement is rewritten within the one before: the depth is that of the graph, not growth without end."""
+    node = X
+    for _ in range(5000):
+        node = node + Y
+    down = RuleSet([Rule("neg down", op(Ops.NEG, op(Ops.ADD, x, y)), lambda x, y: -x - y)])
+    after = graph_rewrite(-node, down)
+    assert len(after.toposort()) == 2 + 5000 + 1
+
+
+def test_rules_that_feed_each_other() -> None:
+    rules = RuleSet([SWAP, Rule("mul to add", op(Ops.MUL, x, y), lambda x, y: x + y)])
+    start = time.monotonic()
+    with pytest.raises(RewriteError, match=r"add to mul.*mul to add|mul to add.*add to mul"):
+        graph_rewrite((X + Y) - 1, rules)
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda x, a: x + a + a,
+        lambda x, a: x + (a.value + 1),
+        lambda x, a: -(x + (a.value + 1)),
+        lambda x, a: (x + (a.value + 1)) * (x + (a.value + 2)),
+        lambda x, a: (-x) + a,
+    ],
+)
+def test_rules_that_grow(grow: Any) -> None:
+    rules = RuleSet([Rule("grow", op(Ops.ADD, x, const("a")), grow)])
+    start = time.monotonic()
+    with pytest.raises(RewriteError, match="grow") as error:
+        graph_rewrite((X + 1) * 2, rules)
+    assert time.monotonic() - start < 5
+    assert isinstance(error.value, UopError)
+
+
+def test_another_dtype_is_a_mistake_of_the_rule() -> None:
+    rules = RuleSet([Rule("to float", op(Ops.ADD, x, y), lambda x: x.cast(dtypes.f32))])
+    with pytest.raises(RewriteError, match="to float"):
+        graph_rewrite(X + Y, rules)
+
+
+def test_another_shape_is_not_applied() -> None:
+    first = RuleSet([Rule("first", op(Ops.ADD, x, y), lambda x: x)])
+    scalar = X.const_like(1)
+    assert graph_rewrite(UOp(Ops.ADD, (scalar, X)), first) is X  # the other order keeps the shape
+    assert (
+        graph_rewrite(UOp(Ops.SUB, (scalar, X)), RuleSet([Rule("first", op(Ops.SUB, x, y), lambda x: x)])).op
+        is Ops.SUB
+    )
+
+
+@pytest.mark.parametrize("dtype", [dtypes.index, dtypes.i32, dtypes.f32], ids=str)
+def test_work_is_linear(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of rules tried for each node of a chain does not depend on its length."""
+    tried = 0
+    apply = Rule.apply
+
+    def count(rule: Rule, node: UOp, ctx: Any = None) -> UOp | None:
+        nonlocal tried
+        tried += 1
+        return apply(rule, node, ctx)
+
+    monkeypatch.setattr(Rule, "apply", count)
+    per_node = []
+    for length in (300, 3000):
+        r = UOp.range(9, 0)
+        node = r if dtype is dtypes.index else r.cast(dtype)
+        for i in range(length):
+            node = (node + 1, node * 3, node.maximum(2 * i), node - 5)[i % 4]
+        tried = 0
+        graph_rewrite(node, symbolic)
+        per_node.append(tried / length)
+    assert per_node[1] < 1.2 * per_node[0]
+    assert per_node[1] < 60
+
+
+def test_kinds() -> None:
+    assert Kind.INDEX in INTEGERS
+    assert {Kind.VOID} | {d.kind for d in dtypes.all} == ANY

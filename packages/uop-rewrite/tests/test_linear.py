@@ -1,0 +1,90 @@
+"""Linear forms: what they hold, one canonical node for each, and division of their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uop_ir import Ops, UOp, dtypes
+from uop_rewrite import Linear, build, graph_rewrite, linear, symbolic
+
+R, Q = UOp.range(6, 0), UOp.range(4, 1)
+V, W = UOp.variable("v", -3, 5), UOp.variable("w", 1, 3)
+TERMS = (R, Q, V, W, V * W, V // 3)
+forms = st.builds(
+    lambda ks, c: Linear(tuple((t, k) for t, k in zip(TERMS, ks, strict=True) if k), c),
+    st.lists(st.integers(-4, 4), min_size=len(TERMS), max_size=len(TERMS)),
+    st.integers(-9, 9),
+)
+
+
+def test_the_form_of_a_sum() -> None:
+    form = linear((R * 3 + Q - V) * 2 - (R - 5) - -Q)
+    assert dict(form.terms) == {R: 5, Q: 3, V: -2}
+    assert form.constant == 5
+    assert linear(R - R) == Linear((), 0)
+
+
+def test_the_node_of_a_form_reads_like_a_persons() -> None:
+    assert build(linear(1 + Q + R * 4)) is R * 4 + Q + 1
+    assert build(linear(-V + R)) is R - V
+    assert build(linear(-(V * 2) - 3)) is V * -2 - 3
+    assert build(linear(-V)) is -V
+    assert build(Linear((), 7)) is UOp.const(dtypes.index, 7)
+
+
+def test_ranges_of_one_number_have_one_order() -> None:
+    other = UOp.range(9, 0)
+    assert build(linear(R + other)) is build(linear(other + R))
+
+
+@given(form=forms)
+def test_build_and_back(form: Linear) -> None:
+    back = linear(build(form))
+    assert dict(back.terms) == dict(form.terms)
+    assert back.constant == form.constant
+    assert build(back) is build(form)
+    assert build(Linear(form.terms[::-1], form.constant)) is build(form)
+
+
+@settings(max_examples=50)
+@given(form=forms, divisor=st.integers(1, 6))
+def test_split_and_interval(kit: Any, form: Linear, divisor: int) -> None:
+    quotient, rest = form.split(divisor)
+    assert 0 <= rest.constant < divisor
+    assert all(k % divisor for _, k in rest.terms)
+    kit.agree(build(form), build(quotient) * divisor + build(rest))
+    lo, hi = form.interval()
+    found = kit.values([build(form)])[0]
+    assert lo <= found.min() <= found.max() <= hi
+
+
+def test_shared_sums_are_entered_once() -> None:
+    node: UOp = R
+    for _ in range(60):
+        node = node + node
+    assert linear(node) == Linear(((R, 1 << 60),), 0)
+
+
+def test_equal_indices_become_one_node() -> None:
+    """What lowering relies on: reshapes there and back, padding and flips cancel."""
+
+    def simple(node: UOp) -> UOp:
+        return graph_rewrite(node, symbolic)
+
+    flat = R * 4 + Q
+    assert simple(flat // 4) is R
+    assert simple(flat % 4) is Q
+    assert simple(flat // 2 % 2 * 2 + flat % 2) is Q
+    assert simple(flat // 2 * 2 + flat % 2) is simple(flat)
+    assert simple(flat // 8 * 8 + flat // 4 % 2 * 4 + flat % 4) is simple(flat)
+    assert simple(5 - (5 - R)) is R
+    assert simple((R + 2 < 2).ne(True)) is UOp.const(dtypes.bool, True)
+    assert simple(flat < 24) is UOp.const(dtypes.bool, True)
+    assert simple(flat < 8) is (R < 2)
+    assert simple(flat + V < flat + 1) is (V < 1)
+    assert simple(R * -4 < -8) is (UOp.const(dtypes.index, 2) < R)
+    assert simple(V < R) is (V < R)
+    assert simple(R.cast(dtypes.i32) * 4 + 3).op is Ops.CAST
