@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,12 +107,12 @@ def unit(value: Fraction, dtype: DType) -> Fraction:
     return Fraction(2) ** max(exponent - digits + 1, least)
 
 
-def run(op: Ops, x: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
+def run(op: Ops, x: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
     memory = UOp.buffer(len(x), dtype)
     return evaluate([UOp(op, (memory,))], {memory: x})[0]
 
 
-def worst(op: Ops, x: npt.NDArray[np.generic], dtype: DType) -> float:
+def worst(op: Ops, x: npt.NDArray[Any], dtype: DType) -> float:
     """The greatest error in ulp; results past the greatest finite number must be infinite."""
     error = 0.0
     most = Fraction(2) ** (128 if dtype is dtypes.f32 else 1024)
@@ -125,13 +126,13 @@ def worst(op: Ops, x: npt.NDArray[np.generic], dtype: DType) -> float:
     return error
 
 
-def random_bits(dtype: DType, rng: np.random.Generator, count: int) -> npt.NDArray[np.generic]:
+def random_bits(dtype: DType, rng: np.random.Generator, count: int) -> npt.NDArray[Any]:
     bits = rng.integers(0, (1 << dtype.bits) - 1, count, dtype=f"u{dtype.itemsize}", endpoint=True)
     values = bits.view(dtype.numpy)
-    return values[np.isfinite(values)]
+    return np.asarray(values[np.isfinite(values)])
 
 
-def argument_samples(op: Ops, dtype: DType, count: int) -> npt.NDArray[np.generic]:
+def argument_samples(op: Ops, dtype: DType, count: int) -> npt.NDArray[Any]:
     """Every binade, the middle of the range densely, denormals in and out, and the edges of overflow."""
     rng = np.random.default_rng(list(EXACT).index(op))
     everywhere = random_bits(dtype, rng, count)
@@ -162,7 +163,7 @@ def argument_samples(op: Ops, dtype: DType, count: int) -> npt.NDArray[np.generi
     )
 
 
-def close_to_turns() -> npt.NDArray[np.float64]:
+def close_to_turns() -> npt.NDArray[Any]:
     """Numerators of the continued fraction of pi, times powers of 2: floats that lie next to multiples of it."""
     rest, before, last, out = Fraction(pi(400), 1 << 400), 0, 1, []
     while last < 1 << 53:

@@ -61,8 +61,13 @@ class Plan:
 class Program(Protocol):
     """A compiled kernel."""
 
-    name: str
-    source: str
+    @property
+    def name(self) -> str:
+        """What it is called in the source."""
+
+    @property
+    def source(self) -> str:
+        """What was compiled, as text."""
 
 
 class Executable(Protocol):

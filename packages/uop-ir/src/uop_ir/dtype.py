@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import VerifyError
+from .rounding import narrow
 
 
 class Kind(Enum):
@@ -178,7 +179,9 @@ def float_to_bits(dtype: DType, value: float) -> int:
     if dtype.bits == 64:
         return int(struct.unpack("<Q", struct.pack("<d", value))[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        return int(np.asarray(value, np.float64).astype(dtype.numpy).view(f"u{dtype.itemsize}"))
+        wide = np.asarray(value, np.float64)
+        near = narrow(wide, dtype) if dtype.bits == 16 else wide.astype(np.float32)
+        return int(near.view(f"u{dtype.itemsize}"))
 
 
 def constant(dtype: DType, value: float | int | bool) -> Const:

@@ -7,7 +7,7 @@ or NumPy scalar of the node's dtype, an int for an index of shape (), a Place fo
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
@@ -19,6 +19,7 @@ from .definitions import DEFINED, definition
 from .dtype import Const, DType, constant, dtypes
 from .errors import BoundsError, UopError, VerifyError
 from .interp_memory import Place, base, read, scratch, write
+from .interp_movement import MOVEMENT
 from .ops import AddrSpace, Ops, Param
 from .scalar import EVALUATE, INDEX_ARITHMETIC, evaluate_op, from_array, index_op, to_array
 from .table import REDUCE_IDENTITY, call_params
@@ -151,61 +152,6 @@ def _call(node: UOp, values: list[Any], machine: Machine) -> Any:
 # movement
 
 
-def _fill(entries: Sequence[int | None], symbolic: Iterator[int]) -> list[int]:
-    return [next(symbolic) if e is None else e for e in entries]
-
-
-def _pairs(node: UOp, sizes: list[int]) -> list[tuple[int, int]]:
-    flat = _fill([e for pair in node.arg for e in pair], iter(sizes))
-    return list(zip(flat[::2], flat[1::2], strict=True))
-
-
-def _reshape(node: UOp, x: Array, sizes: list[int]) -> Array:
-    shape = _fill(node.arg, iter(sizes))
-    if int(np.prod(shape, dtype=object)) != x.size:
-        raise VerifyError(f"{node.op!r}: shape {x.shape} does not have as many elements as {tuple(shape)}")
-    return x.reshape(shape)
-
-
-def _expand(node: UOp, x: Array, sizes: list[int]) -> Array:
-    return np.broadcast_to(x, _fill(node.arg, iter(sizes)))
-
-
-def _permute(node: UOp, x: Array, sizes: list[int]) -> Array:
-    return x.transpose(node.arg)
-
-
-def _flip(node: UOp, x: Array, sizes: list[int]) -> Array:
-    return x[tuple(slice(None, None, -1 if reverse else 1) for reverse in node.arg)]
-
-
-def _pad(node: UOp, x: Array, sizes: list[int]) -> Array:
-    pairs = _pairs(node, sizes)
-    if any(width < 0 for pair in pairs for width in pair):
-        raise BoundsError(f"{node.op!r}: negative width in {pairs}")
-    out = np.zeros([b + s + a for s, (b, a) in zip(x.shape, pairs, strict=True)], x.dtype)
-    out[tuple(slice(b, b + s) for s, (b, _) in zip(x.shape, pairs, strict=True))] = x
-    return out
-
-
-def _shrink(node: UOp, x: Array, sizes: list[int]) -> Array:
-    pairs = _pairs(node, sizes)
-    for size, (begin, end) in zip(x.shape, pairs, strict=True):
-        if not 0 <= begin <= end <= size:
-            raise BoundsError(f"{node.op!r}: part ({begin}, {end}) of an axis of {size}")
-    return x[tuple(slice(*pair) for pair in pairs)]
-
-
-MOVEMENT: dict[Ops, Callable[[UOp, Array, list[int]], Array]] = {
-    Ops.RESHAPE: _reshape,
-    Ops.EXPAND: _expand,
-    Ops.PERMUTE: _permute,
-    Ops.FLIP: _flip,
-    Ops.PAD: _pad,
-    Ops.SHRINK: _shrink,
-}
-
-
 def _move(node: UOp, values: list[Any], machine: Machine) -> Any:
     return MOVEMENT[node.op](node, array(node.src[0], values[0]), values[1:])
 
@@ -273,17 +219,26 @@ def accumulator(op: Ops, dtype: DType) -> Array:
     return to_array(constant(wide, REDUCE_IDENTITY[op](wide)))
 
 
+#: Folds that NumPy knows how to do left to right.
+_ACCUMULATE: dict[Ops, np.ufunc] = {Ops.ADD: np.add, Ops.MUL: np.multiply}
+
+
 def fold_axes(node: UOp, total: Array, x: Array) -> Array:
     """`total` with the last axes of `x` folded in, left to right, row-major. See `accumulator`, `reduced`."""
     op, axes = node.arg
     dtype = dtypes.f32 if node.dtype.bits == 16 and node.dtype.is_float else node.dtype
-    kept = x.ndim - axes
-    extent = int(np.prod(x.shape[kept:]))
-    rows = x.astype(dtype.numpy).reshape(*x.shape[:kept], extent)
-    rows = np.ascontiguousarray(np.moveaxis(rows, -1, 0))
-    for row in rows:
+    kept = x.shape[: x.ndim - axes]
+    extent = int(np.prod(x.shape[len(kept) :]))
+    rows = np.moveaxis(x.astype(dtype.numpy).reshape(*kept, extent), -1, 0)
+    total = np.broadcast_to(total, kept)
+    if op in _ACCUMULATE and dtype is not dtypes.index and extent > total.size:
+        # the loop below takes 100 times as long for a sum of 2**18
+        with np.errstate(all="ignore"):
+            steps = np.concatenate([total[None], rows])
+            return np.asarray(_ACCUMULATE[op].accumulate(steps, axis=0, dtype=dtype.numpy)[-1])
+    for row in np.ascontiguousarray(rows):
         total = evaluate_op(op, dtype, [total, row])
-    return np.broadcast_to(total, x.shape[:kept])
+    return total
 
 
 def reduced(node: UOp, total: Array) -> Any:

@@ -8,12 +8,13 @@ a FMA and correctly-rounded sums: proved algorithms using rounding to odd", IEEE
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .dtype import DType
+if TYPE_CHECKING:
+    from .dtype import DType
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
