@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -40,11 +40,13 @@ def close(found: Tensor, expected: Array) -> None:
 
 def layernorm(x: Array, weight: Array, bias: Array) -> Array:
     centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+    result: Array = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+    return result
 
 
 def gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    result: Array = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return result
 
 
 def attention(x: Array, qkv: Array, out: Array, heads: int) -> Array:
@@ -179,7 +181,7 @@ def test_first_values_follow_from_the_seed_and_have_the_spread_of_pytorch() -> N
     [
         (lambda: Linear(0, 3, generator()), "inputs must be a positive integer, not 0"),
         (lambda: Linear(3, -1, generator()), "outputs must be a positive integer, not -1"),
-        (lambda: Embedding(2.5, 3, generator()), "count must be a positive integer, not 2.5"),
+        (lambda: Embedding(cast(int, 2.5), 3, generator()), "count must be a positive integer, not 2.5"),
         (lambda: LayerNorm(True), "width must be a positive integer, not True"),
         (lambda: CausalSelfAttention(6, 4, generator()), "width of 6 does not divide into 4 heads"),
         (lambda: Gpt(GptConfig(5, layers=0), generator()), "layers must be a positive integer, not 0"),

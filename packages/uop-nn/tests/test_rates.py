@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from uop_nn.rates import warmup_cosine
@@ -12,7 +14,7 @@ def test_a_warm_up_and_half_a_cosine() -> None:
     assert rates[:4] == [2, 4, 6, 8]
     assert rates[7] == pytest.approx(5)  # half of the way down, from 8 to 2
     assert rates[11] == pytest.approx(2)
-    assert all(a > b for a, b in zip(rates[3:], rates[4:], strict=False))
+    assert all(a > b for a, b in pairwise(rates[3:]))
 
 
 def test_without_a_warm_up_and_shorter_than_it() -> None:

@@ -29,7 +29,7 @@ class MnistOptions(TrainOptions):
 
     steps: int = option(390, "how many steps to train")
     batch: int = option(128, "images a step")
-    lr: float = option(2e-3, "the greatest learning rate: after a warm-up it falls along a cosine")
+    lr: float = option(5e-3, "the greatest learning rate: after a warm-up it falls along a cosine")
     warmup: int = option(20, "steps in which the learning rate rises")
     validate_every: int = option(78, "steps from one look at the test set to the next")
     checkpoint_every: int = option(78, "steps from one checkpoint to the next")
