@@ -116,35 +116,36 @@ def index_expressions(draw: st.DrawFn, leaves: Sequence[UOp] = (R0, R1, V, W), m
     def truth() -> UOp:
         return draw(st.sampled_from(truths))
 
+    def constant() -> int:
+        return draw(st.integers(-9, 9))
+
+    steps: tuple[Callable[[], UOp], ...] = (
+        lambda: number() + number(),
+        lambda: number() - number(),
+        lambda: number() + constant(),
+        lambda: number() * constant(),
+        lambda: number() // constant(),
+        lambda: number() % constant(),
+        lambda: number() // abs(constant()),
+        lambda: number() % abs(constant()),
+        lambda: number() * number(),
+        lambda: number() // number(),
+        lambda: number() % number(),
+        lambda: -number(),
+        lambda: number().maximum(number()),
+        lambda: truth().where(number(), number()),
+        lambda: number() < number(),
+        lambda: number() < constant(),
+        lambda: number().eq(number()),
+        lambda: number().ne(number()),
+        lambda: truth() & truth(),
+        lambda: truth() | truth(),
+        lambda: truth().ne(True),
+    )
     for _ in range(draw(st.integers(1, most))):
-        k = draw(st.integers(-9, 9))
-        steps: tuple[Callable[[], UOp], ...] = (
-            lambda: number() + number(),
-            lambda: number() - number(),
-            lambda k=k: number() + k,
-            lambda k=k: number() * k,
-            lambda k=k: number() // k,
-            lambda k=k: number() % k,
-            lambda k=abs(k): number() // k,
-            lambda k=abs(k): number() % k,
-            lambda: number() * number(),
-            lambda: number() // number(),
-            lambda: number() % number(),
-            lambda: -number(),
-            lambda: number().maximum(number()),
-            lambda: truth().where(number(), number()),
-            lambda: number() < number(),
-            lambda k=k: number() < k,
-            lambda: number().eq(number()),
-            lambda: number().ne(number()),
-            lambda: truth() & truth(),
-            lambda: truth() | truth(),
-            lambda: truth().ne(True),
-        )
         new = draw(st.sampled_from(steps))()
         (truths if new.dtype is dtypes.bool else numbers).append(new)
-        last = new
-    return last
+    return new
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ def test_pick_two_values_by_a_bool(kit: Any) -> None:
         check(
             kit,
             total(pick(flag.eq(r.cast(dtypes.bool)), at(table, r)), r),
-            {table: np.float32([2, 3]), flag: value},
+            {table: np.array([2, 3], np.float32), flag: value},
         )
 
 
@@ -134,7 +134,7 @@ def test_pick_in_a_nest_keeps_the_order_of_the_sum(kit: Any) -> None:
     check(kit, total(value, r, Q), {table: data}, gone=False)
     integers = UOp.param(0, 3, dtypes.i32)
     whole = total(pick(r.eq(Q * -1 + 2), at(integers, Q)), r, Q)
-    assert len(check(kit, whole, {integers: np.int32([1, 2, 3])}, gone=False).src) == 2
+    assert len(check(kit, whole, {integers: np.array([1, 2, 3], np.int32)}, gone=False).src) == 2
 
 
 def test_pick_leaves_ranges_whole(kit: Any) -> None:

@@ -63,7 +63,8 @@ def value_expressions(draw: st.DrawFn, kit: Any) -> UOp:
         else:
             new = x.alu(op, y)
         nodes.append(new)
-    return nodes[-1]
+    last: UOp = nodes[-1]
+    return last
 
 
 @settings(max_examples=120)
