@@ -199,3 +199,22 @@ def test_a_product_that_a_zero_makes_constant_is_stored_in_its_loop(
     body = UOp.sink(UOp.param(0, 2, dtypes.i32).store((x * zero).reduce(Ops.MUL, 1)))
     given_ = [np.ones(2, np.int32), np.arange(32, dtype=np.int32)]
     same_bits(run_cpu(body, given_)[0], run_interp(body, given_)[0])
+
+
+def test_reductions_over_one_range_in_different_loops(
+    run_cpu: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None]
+) -> None:
+    """One depends on no output axis and stands outside of all loops, the other inside."""
+    x = UOp.param(1, 24, dtypes.u8).reshape((3, 8))
+    zero = UOp.const(dtypes.u8, 3).reshape((1, 1)).expand((3, 8))
+    value = x.reduce(Ops.ADD, 1) + zero.reduce(Ops.MAX, 1)
+    body = UOp.sink(UOp.param(0, 3, dtypes.u8).store(value))
+    given_ = [np.ones(3, np.uint8), np.arange(24, dtype=np.uint8)]
+    same_bits(run_cpu(body, given_)[0], run_interp(body, given_)[0])
+
+
+def test_narrow_integers_are_compared_as_narrow(run_cpu: Callable[..., Any]) -> None:
+    x = UOp.param(1, 4, dtypes.u8)
+    body = UOp.sink(UOp.param(0, 4, dtypes.bool).store((x ^ 255).eq(UOp.param(2, 4, dtypes.u8))))
+    given_ = [np.zeros(4, np.bool_), np.array([0, 1, 254, 255], np.uint8), np.array([255, 1, 1, 0], np.uint8)]
+    np.testing.assert_array_equal(run_cpu(body, given_)[0], [True, False, True, True])

@@ -41,6 +41,14 @@ def _constant(r: UOp, action: str) -> int:
     return int(r.src[0].value)
 
 
+def _check_vector(root: UOp, r: UOp, axis: AxisType) -> None:
+    """Scratch memory that is filled anew for each value of a range has no lanes."""
+    if axis is AxisType.VECTOR:
+        for node in root.toposort():
+            if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
+                raise ScheduleError(f"vector: scratch memory is filled inside of range {r.arg[0]}")
+
+
 def _closer(root: UOp, r: UOp) -> list[UOp]:
     return [n for n in root.toposort() if n.op in CLOSING and r in n.src[1:]]
 
@@ -63,6 +71,7 @@ class Split:
         size = _constant(r, "split")
         if not 1 <= self.factor <= size:
             raise ScheduleError(f"split: factor {self.factor} for range {self.number} of {size}")
+        _check_vector(root, r, self.axis)
         whole, rest = divmod(size, self.factor)
         first = next_number(root)
         outer, inner = UOp.range(whole, first, r.arg[1]), UOp.range(self.factor, first + 1, self.axis)
@@ -126,6 +135,7 @@ class Retype:
 
     def apply(self, root: UOp) -> UOp:
         r = find_range(root, self.number)
+        _check_vector(root, r, self.axis)
         if self.axis is AxisType.THREAD:
             for node in _closer(root, r):
                 if node.op is Ops.REDUCE or open_ranges(node):

@@ -225,6 +225,11 @@ def select_helper(t: DType, lanes: int) -> tuple[str, str]:
     )  # fmt: skip
 
 
+def xor_helper(t: DType) -> tuple[str, str]:
+    s = SCALAR[t]
+    return function(f"xor_{t}", s, f"{s} x, {s} y", f"return ({s})(x ^ y);")
+
+
 def floor_div_helper(t: DType) -> tuple[str, str]:
     s = SCALAR[t]
     if t.kind is Kind.UNSIGNED:

@@ -7,6 +7,8 @@ them behind its loop.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from uop_ir import AxisType, Ops, UOp, index
 
 from .loops import CLOSING
@@ -42,10 +44,23 @@ def _close(node: UOp) -> UOp:
             lanes = _size(r)
             bodies = [b.substitute({r: UOp(Ops.STACK, [index(i) for i in range(lanes)])}) for b in bodies]
         else:
-            bodies = [b.substitute({r: index(i)}) for i in range(_size(r)) for b in bodies]
+            bodies = [_copy(b, r, i) for i in range(_size(r)) for b in bodies]
     if node.op is Ops.END:
         return _together([b.end(*kept) for b in bodies])
     return _fold(node.arg[0], [_reduce(b, node, kept) for b in bodies], lanes)
+
+
+def _copy(body: UOp, r: UOp, value: int) -> UOp:
+    """The body at one value of an upcast range, with scratch memory of its own where that stands inside the range."""
+    order = body.toposort()
+    own: dict[UOp, UOp] = {r: index(value)}
+    if value:
+        top = 1 + max((int(n.arg.slot) for n in order if n.op is Ops.ALLOC), default=-1)
+        for node in order:
+            if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
+                arg = node.src[0].arg
+                own[node.src[0]] = UOp(Ops.ALLOC, (), replace(arg, slot=arg.slot + value * top))
+    return body.substitute(own)
 
 
 def _together(effects: list[UOp]) -> UOp:

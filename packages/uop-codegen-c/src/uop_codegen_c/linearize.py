@@ -8,7 +8,38 @@ from __future__ import annotations
 
 from uop_ir import Ops, UOp
 
-from .loops import open_ranges
+from .loops import next_number, open_ranges
+
+
+def separate_loops(root: UOp) -> UOp:
+    """The program with one END for each range: a loop that closes the ranges of another gets ranges of its own.
+
+    Copies of a loop come from upcast axes, and from reductions that share ranges in different places.
+    """
+    number = next_number(root)
+    owner: dict[UOp, UOp] = {}
+    new: dict[UOp, UOp] = {}
+    for node in root.toposort():
+        now = new[node] = node.replace(src=[new[s] for s in node.src])
+        if node.op is not Ops.END:
+            continue
+        taken = [r for r in now.src[1:] if owner.get(r, now) is not now]
+        if taken:
+            own = {r: r.replace(arg=(number + i, r.arg[1])) for i, r in enumerate(taken)}
+            number += len(own)
+            now = new[node] = _within(now, own)
+        owner.update((r, now) for r in now.src[1:])
+    return new[root]
+
+
+def _within(loop: UOp, own: dict[UOp, UOp]) -> UOp:
+    """A loop with ranges replaced in what stands inside of it, and only there."""
+    new: dict[UOp, UOp] = dict(own)
+    for node in loop.toposort(gate=lambda n: n is loop or not own.keys().isdisjoint(open_ranges(n))):
+        if node not in new:
+            inside = node is loop or not own.keys().isdisjoint(open_ranges(node))
+            new[node] = node.replace(src=[new[s] for s in node.src]) if inside else node
+    return new[loop]
 
 
 class Nest:
@@ -31,6 +62,7 @@ class Nest:
 
 def linearize(root: UOp) -> list[UOp]:
     """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
+    root = separate_loops(root)
     nest = Nest(root)
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in (Ops.SINK, Ops.END) for s in n.src}

@@ -409,12 +409,23 @@ def _arithmetic(r: Renderer, node: UOp) -> Text:
 
 
 def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
+    """An operator on any type; C computes on int what is narrower, and the cast says that it is narrow again."""
+
     def rule(r: Renderer, node: UOp) -> Text:
         lanes = length(node)
         left, right = (r.operand(s, lanes, UNARY) for s in node.src)
-        return Text(f"{left} {ctext.INFIX[node.op]} {right}", binding)
+        text = Text(f"{left} {ctext.INFIX[node.op]} {right}", binding)
+        narrow = lanes == 1 and node.dtype.is_int and node.dtype.bits < 32
+        return Text(f"({ctext.SCALAR[node.dtype]}){text.within(ATOM)}", UNARY) if narrow else text
 
     return rule
+
+
+def _exclusive_or(r: Renderer, node: UOp) -> Text:
+    """gcc takes `x ^ 255` of a narrow type for a complement and warns where it is compared: a helper hides it."""
+    if length(node) == 1 and node.dtype.is_int and node.dtype.bits < 32:
+        return _helper(ctext.xor_helper)(r, node)
+    return _infix(BITS)(r, node)
 
 
 def _compare(r: Renderer, node: UOp) -> Text:
@@ -583,7 +594,7 @@ EXPRESSION: dict[Ops, Callable[[Renderer, UOp], Text]] = {
     Ops.MOD: _divide,
     Ops.AND: _infix(BITS),
     Ops.OR: _infix(BITS),
-    Ops.XOR: _infix(BITS),
+    Ops.XOR: _exclusive_or,
     Ops.SHL: _shift,
     Ops.SHR: _shift,
     Ops.CMPLT: _compare,
