@@ -1,6 +1,6 @@
 """CUDA as a dialect of C: typed arguments, the indices of the grid, and a prelude in place of headers. Week 7.
 
-The text needs no header under NVRTC, which has none, and is C++ for any other compiler.
+NVRTC brings no headers, and the text needs none.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ DEFINED = {
     "uint16_t": "typedef unsigned short uint16_t;",
     "int32_t": "typedef int int32_t;",
     "uint32_t": "typedef unsigned int uint32_t;",
-    "int64_t": "typedef long long int64_t;",
-    "uint64_t": "typedef unsigned long long uint64_t;",
+    "int64_t": "typedef long int64_t;",
+    "uint64_t": "typedef unsigned long uint64_t;",
     "INT32_MIN": "#define INT32_MIN (-2147483647 - 1)",
-    "INT64_MIN": "#define INT64_MIN (-9223372036854775807LL - 1)",
-    "INT64_C": "#define INT64_C(number) number##LL",
-    "UINT64_C": "#define UINT64_C(number) number##ULL",
+    "INT64_MIN": "#define INT64_MIN (-9223372036854775807L - 1)",
+    "INT64_C": "#define INT64_C(number) number##L",
+    "UINT64_C": "#define UINT64_C(number) number##UL",
     "INFINITY": "#define INFINITY __int_as_float(0x7f800000)",
     "NAN": "#define NAN __int_as_float(0x7fc00000)",
 }
@@ -72,10 +72,5 @@ CUDA = Dialect(
 
 
 def prelude(text: str) -> str:
-    """The definitions that a text needs under NVRTC, and the headers that have them elsewhere; empty without any."""
-    lines = [line for word, line in DEFINED.items() if re.search(rf"\b{word}\b", text)]
-    if not lines:
-        return ""
-    return "\n".join(
-        ["#ifdef __CUDACC_RTC__", *lines, "#else", "#include <math.h>", "#include <stdint.h>", "#endif"]
-    )
+    """The definitions of the words of a text that no header brings; empty without any."""
+    return "\n".join(line for word, line in DEFINED.items() if re.search(rf"\b{word}\b", text))

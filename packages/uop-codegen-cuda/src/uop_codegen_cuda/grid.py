@@ -27,8 +27,10 @@ def to_grid(order: Sequence[UOp]) -> list[UOp]:
     names = {end: _names(end) for end in root.src if end.op is Ops.END}
     if any(n.arg[1] in PREFIX and not any(n in ns for ns in names.values()) for n in order if _is_range(n)):
         raise BackendError("a global or local range that is not an outermost one of a store")
-    sizes = {name: _size(r.src[0] for ns in names.values() for r, n in ns.items() if n == name)
-             for name in sorted({n for ns in names.values() for n in ns.values()})}  # fmt: skip
+    sizes = {
+        name: _size(name, [r.src[0] for ns in names.values() for r, n in ns.items() if n == name])
+        for name in sorted({n for ns in names.values() for n in ns.values()})
+    }
     specials = {name: UOp(Ops.SPECIAL, (size,), name) for name, size in sizes.items()}
     return list(_Rewrite(root, names, specials).program(order))
 
@@ -60,15 +62,12 @@ def _names(end: UOp) -> dict[UOp, str]:
     return names
 
 
-def _size(ends: Iterable[UOp]) -> UOp:
-    """The size of an axis of the grid: the largest that a nest asks for, and at least 1."""
-    sizes = {index(bounds(e)[1]) if _depends_on_grid(e) else e: None for e in ends}
-    largest = reduce(lambda a, b: a.maximum(b), sizes)
+def _size(name: str, ends: list[UOp]) -> UOp:
+    """The size of an axis of the grid: the largest that a nest asks for, at least 1. That of a block is a constant."""
+    if name.startswith(PREFIX[AxisType.LOCAL]):
+        return index(max(1, *(bounds(e)[1] for e in ends)))
+    largest = reduce(lambda a, b: a.maximum(b), dict.fromkeys(ends))
     return graph_rewrite(largest.maximum(1), symbolic)
-
-
-def _depends_on_grid(end: UOp) -> bool:
-    return any(map(_is_range, end.toposort()))
 
 
 class _Rewrite:
@@ -127,11 +126,13 @@ class _Rewrite:
 
     def guard(self, nest: dict[UOp, UOp]) -> UOp | None:
         """The condition under which a thread has a part in a nest; None where every thread has."""
-        tests = []
         ends = {special: r.src[0].substitute(nest) for r, special in nest.items()}
+        # an index below the end of a short block is within the axis, so its block is
+        implied = toposort(ends.values())
+        tests = []
         for special in self.specials.values():
             end = ends.get(special, index(1))
-            if end is not special.src[0]:
+            if end is not special.src[0] and special not in implied:
                 tests.append(special.eq(0) if end is index(1) else _below(special, end))
         return reduce(lambda a, b: a & b, tests) if tests else None
 

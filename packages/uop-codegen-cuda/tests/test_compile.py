@@ -1,0 +1,106 @@
+"""NVRTC: what it makes of a text, what it is told, and what is said where it is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from importlib.metadata import files
+from pathlib import Path
+
+import pytest
+
+from uop_codegen_c import Freedoms
+from uop_codegen_cuda import compile_cubin, generate
+from uop_codegen_cuda.doctor import doctor
+from uop_ir import BackendError, DType, Ops, UOp, dtypes
+
+needs_nvrtc = pytest.mark.skipif(
+    importlib.util.find_spec("cuda") is None, reason='no NVRTC: pip install "uop-codegen-cuda[cuda]"'
+)
+KERNEL = 'extern "C" __global__ void kernel(float *x, float a, float b) { %s }'
+
+
+def instructions(code: bytes, folder: Path) -> set[str]:
+    """The names of a cubin's instructions, as nvdisasm says them."""
+    found = [f for f in files("nvidia-cuda-nvdisasm") or () if f.name == "nvdisasm"]
+    path = folder / "kernel.cubin"
+    path.write_bytes(code)
+    text = subprocess.run([found[0].locate(), path], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?\w+ )?(\w+)", text, re.MULTILINE))
+
+
+@needs_nvrtc
+def test_a_product_and_a_sum_are_fused_only_where_the_text_says_so(tmp_path: Path) -> None:
+    apart = instructions(compile_cubin(KERNEL % "x[0] = a * b + x[1];").code, tmp_path)
+    fused = instructions(compile_cubin(KERNEL % "x[0] = fmaf(a, b, x[1]);").code, tmp_path)
+    assert {"FMUL", "FADD"} <= apart
+    assert "FFMA" not in apart
+    assert "FFMA" in fused
+
+
+@needs_nvrtc
+def test_what_the_assembler_says(tmp_path: Path) -> None:
+    cubin = compile_cubin(KERNEL % "__shared__ float y[32]; y[threadIdx.x] = a; x[0] = y[threadIdx.x ^ 1];")
+    assert cubin.shared == 128
+    assert cubin.registers > 0
+    assert "STS" in instructions(cubin.code, tmp_path)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    "dtype", [t for t in dtypes.all if t.is_int or t in (dtypes.f32, dtypes.f64)], ids=str
+)
+def test_every_type_compiles(dtype: DType) -> None:
+    x, y = UOp.param(1, 300, dtype), UOp.param(2, 300, dtype)
+    value = x
+    for op in (Ops.ADD, Ops.SUB, Ops.MUL, Ops.MAX, Ops.DIV, Ops.MOD):
+        value = value.alu(op, y)
+    if dtype.is_float:
+        value = value.alu(Ops.SQRT).alu(Ops.TRUNC).alu(Ops.SIN).cast(dtypes.i64).cast(dtype) + float("-inf")
+    else:
+        value = (value ^ x).cast(dtypes.f64).cast(dtype) + dtype.min
+    cubin = compile_cubin(
+        generate(UOp.sink(UOp.param(0, 300, dtype).store((value < y).where(value, y)))).text
+    )
+    assert "warning" not in cubin.log
+
+
+@needs_nvrtc
+def test_a_text_that_is_refused() -> None:
+    with pytest.raises(
+        BackendError, match=r'NVRTC refuses the kernel: .*\(1\): error: identifier "nope"'
+    ) as info:
+        compile_cubin(KERNEL % "x[0] = nope;")
+    assert info.value.exit_code == 5
+    assert "\n" not in str(info.value)
+
+
+def test_an_unknown_architecture() -> None:
+    with pytest.raises(BackendError, match="no architecture 'sm_10'"):
+        compile_cubin("", "sm_10")
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cuda", "cuda.core", "cuda.bindings"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(BackendError, match=r'pip install "uop-codegen-cuda\[cuda\]"'):
+        compile_cubin("")
+    ((status, name, detail),) = doctor()
+    assert (status, name) == ("warn", "NVRTC")
+    assert "pip install" in detail
+
+
+@needs_nvrtc
+def test_doctor() -> None:
+    ((status, name, detail),) = doctor()
+    assert (status, name) == ("ok", "NVRTC")
+    assert re.match(r"\d+\.\d+, for sm_80", detail)
+
+
+def test_freedoms_reach_the_text() -> None:
+    x = UOp.param(1, 64, dtypes.f32).reshape((2, 32))
+    body = UOp.sink(UOp.param(0, 2, dtypes.f32).store((x * x).reduce(Ops.ADD, 1)))
+    assert "fmaf(" in generate(body).text
+    assert "fmaf(" not in generate(body, Freedoms(contract=False)).text

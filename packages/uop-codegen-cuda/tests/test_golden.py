@@ -1,0 +1,154 @@
+"""The CUDA text of a few kernels, whole: what a reader sees. Each is also run, and compiled to a cubin."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+import pytest
+
+from uop_codegen_c import Freedoms
+from uop_codegen_cuda import CudaSource, compile_cubin, generate
+from uop_ir import Ops, Param, UOp, dtypes
+
+EXACT = Freedoms(contract=False, reassociate=False)
+needs_nvrtc = pytest.mark.skipif(
+    importlib.util.find_spec("cuda") is None, reason='no NVRTC: pip install "uop-codegen-cuda[cuda]"'
+)
+
+
+def f32(slot: int, *shape: int) -> UOp:
+    size = 1
+    for extent in shape:
+        size *= extent
+    return UOp.param(slot, size, dtypes.f32).reshape(shape)
+
+
+def multiply_add() -> UOp:
+    """1,000 elements: three whole blocks and a short one."""
+    return UOp.sink(f32(0, 1000).store(f32(1, 1000) * f32(2, 1000) + 1.0))
+
+
+def matmul() -> UOp:
+    a, b = f32(1, 16, 24), f32(2, 24, 512)
+    product = a.reshape((16, 1, 24)) * b.permute((1, 0)).reshape((1, 512, 24))
+    return UOp.sink(f32(0, 16, 512).store(product.reduce(Ops.ADD, 1)))
+
+
+def center_rows() -> UOp:
+    """Each row less its maximum, over the sum of its squares: reductions that a row's threads all make."""
+    x = f32(1, 8, 40)
+    centered = x - x.reduce(Ops.MAX, 1).reshape((8, 1)).expand((8, 40))
+    total = (centered * centered).reduce(Ops.ADD, 1)
+    return UOp.sink(f32(0, 8, 40).store(centered / total.reshape((8, 1)).expand((8, 40))))
+
+
+def symbolic() -> UOp:
+    """The first n elements, scaled: the grid depends on n."""
+    n = UOp.variable("n", 1, 2000)
+    scale = UOp(Ops.PARAM, (), Param(dtypes.f32, name="scale"))
+    return UOp.sink(f32(0, 2000).shrink([(0, n)]).store(f32(1, 2000).shrink([(0, n)]) * scale))
+
+
+def pad() -> UOp:
+    return UOp.sink(f32(0, 6, 10).store(f32(1, 4, 7).pad([(1, 1), (2, 1)])))
+
+
+KERNELS: dict[str, tuple[Callable[[], UOp], tuple[float, ...], str]] = {
+    "multiply_add": (multiply_add, (), """\
+extern "C" __global__ void __launch_bounds__(256) multiply_add(float *__restrict__ data0, \
+const float *__restrict__ data1, const float *__restrict__ data2) {
+    const int gidx0 = blockIdx.x;
+    const int lidx0 = threadIdx.x;
+    if (gidx0*256+lidx0 < 1000) {
+        data0[gidx0*256+lidx0] = data1[gidx0*256+lidx0] * data2[gidx0*256+lidx0] + 1.0f;
+    }
+}
+"""),
+    "matmul": (matmul, (), """\
+extern "C" __global__ void __launch_bounds__(256) matmul(float *__restrict__ data0, \
+const float *__restrict__ data1, const float *__restrict__ data2) {
+    const int gidx0 = blockIdx.x;
+    const int gidx1 = blockIdx.y;
+    const int lidx0 = threadIdx.x;
+    float acc0 = 0.0f;
+    for (int ridx2 = 0; ridx2 < 24; ridx2++) {
+        float val0 = acc0 + data1[gidx1*24+ridx2] * data2[ridx2*512+gidx0*256+lidx0];
+        acc0 = val0;
+    }
+    data0[gidx1*512+gidx0*256+lidx0] = acc0;
+}
+"""),
+    "center_rows": (center_rows, (), """\
+#define INFINITY __int_as_float(0x7f800000)
+
+static __device__ inline float max_f32(float x, float y) {
+    return y != y || x < y ? y : x;
+}
+
+extern "C" __global__ void __launch_bounds__(40) center_rows(float *__restrict__ data0, \
+const float *__restrict__ data1) {
+    const int gidx0 = blockIdx.x;
+    const int lidx0 = threadIdx.x;
+    float acc0 = -INFINITY;
+    for (int ridx3 = 0; ridx3 < 40; ridx3++) {
+        acc0 = max_f32(acc0, data1[gidx0*40+ridx3]);
+    }
+    float acc1 = 0.0f;
+    for (int ridx2 = 0; ridx2 < 40; ridx2++) {
+        float val0 = data1[gidx0*40+ridx2] - acc0;
+        acc1 = acc1 + val0 * val0;
+    }
+    data0[gidx0*40+lidx0] = (data1[gidx0*40+lidx0] - acc0) / acc1;
+}
+"""),
+    "symbolic": (symbolic, (777, 0.1), """\
+extern "C" __global__ void __launch_bounds__(256) symbolic(float *__restrict__ data0, \
+const float *__restrict__ data1, int n, float scale) {
+    const int gidx0 = blockIdx.x;
+    const int lidx0 = threadIdx.x;
+    if (gidx0*256+lidx0 < n) {
+        data0[gidx0*256+lidx0] = data1[gidx0*256+lidx0] * scale;
+    }
+}
+"""),
+    "pad": (pad, (), """\
+extern "C" __global__ void __launch_bounds__(10) pad(float *__restrict__ data0, \
+const float *__restrict__ data1) {
+    const int gidx0 = blockIdx.x;
+    const int lidx0 = threadIdx.x;
+    data0[gidx0*10+lidx0] = (((0 < gidx0) & (gidx0 < 5)) & (1 < lidx0)) & (lidx0 < 9) ? \
+data1[gidx0*7+lidx0-9] : 0;
+}
+"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_text(name: str) -> None:
+    body, _, text = KERNELS[name]
+    assert generate(body(), EXACT, name).text == text
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_run_on_the_cpu(name: str, check: Callable[..., CudaSource]) -> None:
+    body, scalars, _ = KERNELS[name]
+    check(body(), *scalars, freedoms=EXACT, name=name)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_90a"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_cubin(name: str, arch: str) -> None:
+    cubin = compile_cubin(generate(KERNELS[name][0]()).text, arch)
+    assert cubin.code.startswith(b"\x7fELF")
+    assert 0 < cubin.registers <= 64
+    assert (cubin.spills, cubin.shared) == (0, 0)
+    assert "warning" not in cubin.log
+
+
+def test_a_kernel_is_named_by_its_content() -> None:
+    first, again, other = generate(pad()), generate(pad()), generate(matmul())
+    assert first == again
+    assert first.name != other.name
+    assert f" {first.name}(" in first.text
