@@ -28,7 +28,7 @@ ARITY = {
 TYPES = (dtypes.bool, dtypes.i8, dtypes.u8, dtypes.i64, dtypes.u64, *dtypes.floats, dtypes.index)
 CAST_TYPES = (dtypes.bool, dtypes.i8, dtypes.u8, dtypes.i32, dtypes.u64, dtypes.f16, dtypes.f32, dtypes.index)
 R, V = UOp.range(12, 0), UOp.variable("v", -7, 6)
-INDICES = (
+INDICES: tuple[UOp, ...] = (
     V, R, -V, V + 3, R * 4 + V, R * 6 - V * 4 + 1, V * -6 + R * -3 + 5, V // 3, V % 3, R % 4 * 2 + R // 4 * 8,
     R % 2 * 3 + R // 2 % 3 * 6, R % -2 * 3 + R // -2 % -3 * -6, R % 12 + V * 5, R % 6 // 2, V * R, R // 5 - R, V + 20,
 )  # fmt: skip
