@@ -56,6 +56,7 @@ class Progress:
         """Print a line above the bar: the step, the loss of late, `text`, and the speed since the last line."""
         loss = sum(self._losses) / len(self._losses)
         self._bar.write(f"step {done}: loss {loss:.4f}, {text}{self._speed()}")
+        sys.stdout.flush()  # a pipe would keep it back for long
 
     def _speed(self) -> str:
         """The speed, without the first step of a process, which compiles."""
