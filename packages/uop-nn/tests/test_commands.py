@@ -28,8 +28,11 @@ def test_train_resume_and_sample(tmp_path: Path, text: Path, capsys: pytest.Capt
     assert "a sample:" in out
     assert {p.name for p in folder.iterdir()} == {"checkpoint.safetensors", "loss.png"}
 
-    # the text and the sizes come from the checkpoint
-    assert train("gpt --resume --steps 3", *place) == 0
+    assert train("gpt --resume", *place) == 0
+    assert "all of the 2 steps are done" in capsys.readouterr().out
+    # the sizes come from the checkpoint; the text may have moved
+    moved = text.rename(tmp_path / "moved.txt")
+    assert train("gpt --resume --steps 3", *place, "--text", str(moved)) == 0
     assert f"resumed after step 2 of {folder}/checkpoint.safetensors" in capsys.readouterr().out
     assert load_checkpoint(folder / "checkpoint.safetensors")[1]["step"] == 3
 

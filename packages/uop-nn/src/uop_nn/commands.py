@@ -63,6 +63,9 @@ def run(name: str, folder: Path, given: dict[str, Any], *, resume: bool = False)
     if resume:
         trainer.resume()
         print(f"resumed after step {trainer.done} of {trainer.checkpoint}")
+        if trainer.done >= options.steps:
+            print(f"all of the {options.steps} steps are done: give a greater --steps to train on")
+            return 0
     else:
         trainer.start()
     code = trainer.run(schedule(options))

@@ -52,8 +52,8 @@ class TrainOptions:
 
 Options = TypeVar("Options", bound=TrainOptions)
 
-#: What a run may be resumed with another value of.
-FREE = ("steps", "validate_every", "checkpoint_every")
+#: What a run may be resumed with another value of. A text may have moved; that it is the same one is checked later.
+FREE = ("steps", "validate_every", "checkpoint_every", "text")
 
 
 def flag(name: str) -> str:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 from uop_ir import UopError
 
 from .files import replacing
@@ -32,6 +29,10 @@ def plot_losses(
     """
     if len(steps) != len(losses):
         raise PlotError(f"{len(steps)} steps and {len(losses)} losses: there must be one loss a step")
+    # Here, not above: matplotlib takes two thirds of the time in which this package is imported.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     # A Figure of our own with its canvas: pyplot would choose a backend and keep the figure for the whole process.
     figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
