@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 from enum import Enum
@@ -184,7 +185,7 @@ def float_to_bits(dtype: DType, value: float) -> int:
         return int(near.view(f"u{dtype.itemsize}"))
 
 
-def constant(dtype: DType, value: float | int | bool) -> Const:
+def constant(dtype: DType, value: float | bool) -> Const:
     """`value` as a constant of `dtype`: floats round to nearest even, integers wrap, bool is `value != 0`.
 
     Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer.
@@ -193,12 +194,7 @@ def constant(dtype: DType, value: float | int | bool) -> Const:
         return Const(dtype, float_to_bits(dtype, float(value)))
     if dtype is dtypes.bool:
         return Const(dtype, int(value != 0))
-    if (
-        dtype.kind is Kind.VOID
-        or value != value
-        or value in (float("inf"), float("-inf"))
-        or int(value) != value
-    ):
+    if dtype.kind is Kind.VOID or not math.isfinite(value) or int(value) != value:
         raise VerifyError(f"{value!r} is no constant of type {dtype}", remedy="use a float type, or CAST")
     integer = int(value)
     if dtype.is_int:

@@ -43,7 +43,7 @@ def reshape_index(
     out: list[UOp] = []
     i = j = 0
     while i < len(shape) or j < len(source):
-        if i < len(shape) and j < len(source) and shape[i] is source[j] or _equal(shape, i, source, j):
+        if (i < len(shape) and j < len(source) and shape[i] is source[j]) or _equal(shape, i, source, j):
             out.append(at[i])
             i, j = i + 1, j + 1
             continue

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, final
 
-from .dtype import Const, DType, constant, dtypes
+from .dtype import DType, constant, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .table import infer, text
@@ -31,6 +31,7 @@ def _forget(ref: weakref.ref[UOp]) -> None:
         del _table[ref.key]
 
 
+@final
 class UOp:
     """A node `(op, src, arg)`.
 
@@ -131,11 +132,11 @@ class UOp:
     # building
 
     @staticmethod
-    def const(dtype: DType, value: float | int | bool) -> UOp:
+    def const(dtype: DType, value: float | bool) -> UOp:
         """A constant of shape (); see `constant` for how the value is brought into the type."""
         return UOp(Ops.CONST, (), constant(dtype, value))
 
-    def const_like(self, value: float | int | bool) -> UOp:
+    def const_like(self, value: float | bool) -> UOp:
         """A constant of this node's dtype and shape ()."""
         return UOp.const(self.dtype, value)
 
@@ -175,11 +176,11 @@ class UOp:
     def bitcast(self, dtype: DType) -> UOp:
         return self if self.dtype is dtype else UOp(Ops.BITCAST, (self,), dtype)
 
-    def alu(self, op: Ops, *others: UOp | float | int | bool) -> UOp:
+    def alu(self, op: Ops, *others: UOp | float | bool) -> UOp:
         """`op` of this node and others; Python numbers take this node's dtype."""
         return UOp(op, (self, *(o if isinstance(o, UOp) else self.const_like(o) for o in others)))
 
-    def where(self, yes: UOp, no: UOp | float | int | bool) -> UOp:
+    def where(self, yes: UOp, no: UOp | float | bool) -> UOp:
         """`yes` where this is true, else `no`."""
         return UOp(Ops.WHERE, (self, yes, no if isinstance(no, UOp) else yes.const_like(no)))
 
@@ -225,22 +226,22 @@ class UOp:
     def after(self, *effects: UOp) -> UOp:
         return UOp(Ops.AFTER, (self, *effects)) if effects else self
 
-    def __add__(self, other: UOp | float | int) -> UOp:
+    def __add__(self, other: UOp | float) -> UOp:
         return self.alu(Ops.ADD, other)
 
-    def __radd__(self, other: float | int) -> UOp:
+    def __radd__(self, other: float) -> UOp:
         return self.const_like(other).alu(Ops.ADD, self)
 
-    def __sub__(self, other: UOp | float | int) -> UOp:
+    def __sub__(self, other: UOp | float) -> UOp:
         return self.alu(Ops.SUB, other)
 
-    def __rsub__(self, other: float | int) -> UOp:
+    def __rsub__(self, other: float) -> UOp:
         return self.const_like(other).alu(Ops.SUB, self)
 
-    def __mul__(self, other: UOp | float | int) -> UOp:
+    def __mul__(self, other: UOp | float) -> UOp:
         return self.alu(Ops.MUL, other)
 
-    def __rmul__(self, other: float | int) -> UOp:
+    def __rmul__(self, other: float) -> UOp:
         return self.const_like(other).alu(Ops.MUL, self)
 
     def __floordiv__(self, other: UOp | int) -> UOp:
@@ -270,21 +271,21 @@ class UOp:
     def __neg__(self) -> UOp:
         return self.alu(Ops.NEG)
 
-    def __lt__(self, other: UOp | float | int) -> UOp:
+    def __lt__(self, other: UOp | float) -> UOp:
         return self.alu(Ops.CMPLT, other)
 
-    def __gt__(self, other: UOp | float | int) -> UOp:
+    def __gt__(self, other: UOp | float) -> UOp:
         return (other if isinstance(other, UOp) else self.const_like(other)).alu(Ops.CMPLT, self)
 
-    def eq(self, other: UOp | float | int) -> UOp:
+    def eq(self, other: UOp | float) -> UOp:
         """CMPEQ. (`==` is identity.)"""
         return self.alu(Ops.CMPEQ, other)
 
-    def ne(self, other: UOp | float | int) -> UOp:
+    def ne(self, other: UOp | float) -> UOp:
         """CMPNE. (`!=` is identity.)"""
         return self.alu(Ops.CMPNE, other)
 
-    def maximum(self, other: UOp | float | int) -> UOp:
+    def maximum(self, other: UOp | float) -> UOp:
         return self.alu(Ops.MAX, other)
 
 
