@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 __all__ = ["Progress"]
 
-RECENT = 20  # steps over which a line averages the loss
 SECONDS = {True: 0.1, False: 10.0}  # between two drawings of the bar, on a terminal and in a file
 
 
@@ -28,7 +27,6 @@ class Progress:
             dynamic_ncols=True,
             mininterval=SECONDS[sys.stderr.isatty()],
         )
-        self._losses: list[float] = []
         self._began = perf_counter()
         self._seconds: list[float] = []
 
@@ -47,15 +45,13 @@ class Progress:
     def end(self, done: int, loss: float) -> None:
         """It has ended: `done` steps are behind us, and this was its loss."""
         self._seconds.append(perf_counter() - self._began)
-        self._losses = [*self._losses, loss][-RECENT:]
         self._bar.set_description(f"step {done}/{self.steps}", refresh=False)
         self._bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self._bar.update(self.items)
 
     def line(self, done: int, text: str) -> None:
-        """Print a line above the bar: the step, the loss of late, `text`, and the speed since the last line."""
-        loss = sum(self._losses) / len(self._losses)
-        self._bar.write(f"step {done}: loss {loss:.4f}, {text}{self._speed()}")
+        """Print a line above the bar: the step, `text`, and the speed since the last line."""
+        self._bar.write(f"step {done}: {text}{self._speed()}")
         sys.stdout.flush()  # a pipe would keep it back for long
 
     def _speed(self) -> str:

@@ -25,6 +25,7 @@ from .progress import Progress
 __all__ = ["CHECKPOINT", "INTERRUPTED", "Batches", "Schedule", "Score", "Trainer", "TrainingError"]
 
 CHECKPOINT, PREVIOUS, PLOT = "checkpoint.safetensors", "previous.safetensors", "loss.png"
+RECENT = 20  # steps over which a line of progress averages the loss
 INTERRUPTED = 130  # the exit code of a process that Ctrl-C has ended
 
 
@@ -173,7 +174,8 @@ class Trainer:
                 if last or self.done % schedule.validate_every == 0:
                     score = self.validate()
                     self.scores.append((self.done, score.loss))
-                    progress.line(self.done, score.text)
+                    late = float(np.mean(self.losses[-RECENT:]))
+                    progress.line(self.done, f"loss {late:.4f}, {score.text}")
                 if last or self.done % schedule.checkpoint_every == 0:
                     self._keep()
                 self.on_step(self.done)
