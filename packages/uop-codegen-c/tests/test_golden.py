@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from uop_codegen_c import Freedoms, generate
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import Ops, UOp, VerifyError, dtypes
 
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
 
@@ -103,6 +104,22 @@ def test_a_matmul_with_optimizer_has_vectors_and_a_tile(run_cpu: Callable[..., A
     exact = a.astype(np.float64) @ b.astype(np.float64)
     bound = 64 * np.finfo(np.float32).eps * (np.abs(a).astype(np.float64) @ np.abs(b))
     assert (np.abs(out.reshape(64, 64) - exact) <= bound).all()
+
+
+def test_in_place_is_one_argument_at_one_element(run_cpu: Callable[..., Any]) -> None:
+    x = UOp.param(0, 6, dtypes.f32)
+    body = UOp.sink(x.store(x * 2.0 - x.reduce(Ops.ADD, 1)))  # the sum is read before all loops
+    given = np.arange(6, dtype=np.float32)
+    np.testing.assert_array_equal(run_cpu(body, [given])[0], given * 2 - 15)
+
+
+@pytest.mark.parametrize("other", ["flipped", "summed with a weight"])
+def test_in_place_at_another_element_is_refused(other: str) -> None:
+    x = UOp.param(0, 6, dtypes.f32)
+    weight = UOp.param(1, 36, dtypes.f32).reshape((6, 6))
+    value = x.flip((True,)) if other == "flipped" else (x.reshape((1, 6)) * weight).reduce(Ops.ADD, 1)
+    with pytest.raises(VerifyError, match="argument 0 is stored to, and read at another element"):
+        generate(UOp.sink(x.store(value)))
 
 
 def test_the_same_graph_gives_the_same_text() -> None:

@@ -73,8 +73,7 @@ const float *__restrict__ data1, const float *__restrict__ data2) {
     const int lidx0 = threadIdx.x;
     float acc0 = 0.0f;
     for (int ridx2 = 0; ridx2 < 24; ridx2++) {
-        float val0 = acc0 + data1[gidx1*24+ridx2] * data2[ridx2*512+gidx0*256+lidx0];
-        acc0 = val0;
+        acc0 = acc0 + data1[gidx1*24+ridx2] * data2[ridx2*512+gidx0*256+lidx0];
     }
     data0[gidx1*512+gidx0*256+lidx0] = acc0;
 }

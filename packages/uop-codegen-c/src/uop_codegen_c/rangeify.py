@@ -25,6 +25,8 @@ from uop_ir import (
 )
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
+from .loops import open_ranges
+
 
 class Demand(NamedTuple):
     """A position in a node, one index an axis, and the condition under which the element exists (None: always)."""
@@ -94,7 +96,8 @@ def simplify(node: UOp) -> UOp:
 def rangeify(body: UOp) -> UOp:
     """A kernel at tensor level, a SINK of STOREs to views of PARAMs, as loops over memory.
 
-    Raises VerifyError where the body is no such SINK, or reads what it stores at another shape.
+    Raises VerifyError where the body is no such SINK, or where one element that it stores depends on others of the
+    same memory.
     """
     call_params(body)
     state = Lowering()
@@ -110,26 +113,36 @@ def rangeify(body: UOp) -> UOp:
         stores.append((store, ranges))
         state.demand(store.src[0], ranges, None)
         state.demand(store.src[1], _broadcast_at(store.src[1], ranges), None)
-    _check_stores(body)
     for node in reversed(order):
         for want in tuple(state.demands.get(node, ())):
             DEMAND.get(node.op, _demand_elementwise)(state, node, want)
     for node in order:
         for want in state.demands.get(node, ()):
             state.values[node, want] = BUILD.get(node.op, _build_elementwise)(state, node, want)
-    return UOp.sink(*_nests(state, stores))
+    return _check_stores(UOp.sink(*_nests(state, stores)))
 
 
-def _check_stores(body: UOp) -> None:
-    """All stores of a kernel see memory as it was before: in one loop nest that is so, across several it is not."""
-    if len({s.src[0].shape for s in body.src}) == 1:
-        return
-    stored = {n for s in body.src for n in s.src[0].toposort() if n.op is Ops.PARAM}
-    read = {n for s in body.src for n in s.src[1].toposort() if n.op is Ops.PARAM and n.shape}
-    if stored & read:
-        raise VerifyError(
-            "a kernel that stores values of several shapes reads what it stores", remedy="split it"
-        )
+def _check_stores(root: UOp) -> UOp:
+    """All stores of a kernel see memory as it was before it.
+
+    So what is stored to is read before all loops, or in the same loops and at the element that is stored there.
+    """
+    inside: set[UOp] = set()
+    places: dict[UOp, set[UOp]] = {}
+    for node in reversed(root.toposort()):
+        if node.op is Ops.END or (node.op is Ops.REDUCE and not inside.isdisjoint(open_ranges(node))):
+            inside.update(node.src[1:])
+        elif node.op is Ops.STORE and node.src[0].src[0].op is Ops.PARAM:
+            places.setdefault(node.src[0].src[0], set()).add(node.src[0])
+    for node in root.toposort():
+        if node.op is Ops.LOAD and node.src[0].src[0] in places:
+            same = places[node.src[0].src[0]] == {node.src[0]}
+            if not same and (len(root.src) > 1 or not inside.isdisjoint(open_ranges(node))):
+                raise VerifyError(
+                    f"argument {node.src[0].src[0].arg.slot} is stored to, and read at another element",
+                    remedy="store to memory of its own",
+                )
+    return root
 
 
 def _nests(state: Lowering, stores: list[tuple[UOp, tuple[UOp, ...]]]) -> list[UOp]:

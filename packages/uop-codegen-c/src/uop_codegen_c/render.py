@@ -50,6 +50,7 @@ class Renderer:
     uses: Counter[UOp] = field(default_factory=Counter)
     hoisted: frozenset[UOp] = frozenset()
     stored: frozenset[UOp] = frozenset()
+    stores: frozenset[UOp] = frozenset()
     declared: set[UOp] = field(default_factory=set)
     index_type: str = "int"
     values: int = 0
@@ -100,6 +101,7 @@ def render(
     r = Renderer(dialect)
     r.uses = _count_uses(order)
     r.hoisted = _hoisted(order)
+    r.stores = frozenset(n.src[1] for n in order if n.op is Ops.STORE)
     r.stored = frozenset(_memory(n.src[0]) for n in order if n.op is Ops.STORE)
     r.index_type = "int" if all(map(_fits, _computed_indices(order))) else "int64_t"
     opening = dialect.opening(name, _arguments(r, params, set(order)), order)
@@ -354,7 +356,7 @@ def _value(r: Renderer, node: UOp, nest: Nest) -> None:
     if node.dtype is dtypes.index or (node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU):
         return
     text = _expression(r, node)
-    wanted = r.uses[node] > 1 or node in r.hoisted or len(text.text) > LONG
+    wanted = r.uses[node] > 1 or node in r.hoisted or (len(text.text) > LONG and node not in r.stores)
     if wanted and node.op not in (Ops.CONST, Ops.STACK) and not text.text.isidentifier():
         text = Text(_name(r, node.dtype, length(node), text.text))
     r.texts[node] = text
