@@ -98,6 +98,12 @@ def test_the_rest_of_the_table(kit: Any) -> None:
         assert bounds(node) == (0, 1)
 
 
+def test_a_value_beside_itself(kit: Any) -> None:
+    n, f = kit.scalar("n", dtypes.i32), kit.scalar("f", dtypes.f32)
+    assert bounds(n.eq(n)) == (1, 1)
+    assert bounds(n.ne(n)) == bounds(n < n) == bounds(f < f) == (0, 0)
+
+
 def test_floats_and_effects_have_none(kit: Any) -> None:
     with pytest.raises(VerifyError, match="f32"):
         bounds(kit.scalar("f", dtypes.f32))

@@ -106,6 +106,8 @@ def _union(node: UOp) -> Interval:
 
 
 def _less(node: UOp) -> Interval:
+    if node.src[0] is node.src[1]:
+        return 0, 0
     if node.src[0].dtype.kind is Kind.FLOAT:
         return 0, 1
     (a, b), (c, d) = _of(node, 0), _of(node, 1)
@@ -115,6 +117,8 @@ def _less(node: UOp) -> Interval:
 def _equal(node: UOp) -> Interval:
     if node.src[0].dtype.kind is Kind.FLOAT:
         return 0, 1
+    if node.src[0] is node.src[1]:
+        return 1, 1
     (a, b), (c, d) = _of(node, 0), _of(node, 1)
     return int(a == b == c == d), int(a <= d and c <= b)
 
