@@ -1,17 +1,18 @@
 """The suite runs on the interpreter, unless DEV names another backend. `graphs` makes graphs for several tests."""
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
-from uop_ir import Ops, UOp, dtypes, settings
+from uop_ir import DType, Ops, UOp, dtypes, settings
 
 if not settings.dev:
     settings.dev = "INTERP"
 
 
-def buffer(*shape: int, dtype=dtypes.f32) -> UOp:
+def buffer(*shape: int, dtype: DType = dtypes.f32) -> UOp:
     return UOp.buffer(math.prod(shape), dtype).reshape(shape)
 
 
@@ -24,6 +25,7 @@ def softmax(x: UOp) -> UOp:
 
 def layer_norm(x: UOp, gain: UOp, bias: UOp) -> UOp:
     shape, n = (*x.shape[:-1], 1), x.shape[-1]
+    assert isinstance(n, int)
     mean = (x.reduce(Ops.ADD, 1) * (1 / n)).reshape(shape).expand(x.shape)
     off = x - mean
     variance = (off * off).reduce(Ops.ADD, 1) * (1 / n)
@@ -47,7 +49,7 @@ def gelu(x: UOp) -> UOp:
     return x / ((-inner).alu(Ops.EXP2) + 1.0)
 
 
-def adam(make=buffer, count: int = 1):
+def adam(make: Callable[..., UOp] = buffer, count: int = 1) -> tuple[list[UOp], dict[int, UOp]]:
     """The updates of parameters and their moments, and the buffers that they replace."""
     values, donors = [], []
     for _ in range(count):

@@ -1,10 +1,13 @@
 """New tensors against NumPy."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
-from uop_ir import Ops, dtypes, evaluate
+from uop_ir import DType, Ops, dtypes, evaluate
 from uop_tensor import Tensor, TensorError, manual_seed
 from uop_tensor.creation import count
 
@@ -13,7 +16,7 @@ NUMPY = [d for d in dtypes.all if d is not dtypes.index]
 
 @pytest.mark.parametrize("dtype", NUMPY, ids=str)
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 0, 3)])
-def test_arrays_are_copied_as_they_are(dtype, shape):
+def test_arrays_are_copied_as_they_are(dtype: DType, shape: tuple[int, ...]) -> None:
     x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype.numpy)
     t = Tensor(x)
     assert (t.dtype, t.shape) == (dtype, shape)
@@ -23,7 +26,7 @@ def test_arrays_are_copied_as_they_are(dtype, shape):
     assert t.numpy().dtype == x.dtype
 
 
-def test_layouts_and_byte_orders():
+def test_layouts_and_byte_orders() -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     for y in (x.T, x[::-1, :, ::2], x.astype(">f4"), np.broadcast_to(x[:1], x.shape), np.asfortranarray(x)):
         np.testing.assert_array_equal(Tensor(y).numpy(), y)
@@ -44,13 +47,13 @@ def test_layouts_and_byte_orders():
         (np.int8(2), dtypes.i8),
     ],
 )
-def test_python_data(data, dtype):
+def test_python_data(data: Sequence[Any] | float | np.generic, dtype: DType) -> None:
     t = Tensor(data)
     assert t.dtype is dtype
     np.testing.assert_array_equal(t.numpy(), np.array(data))
 
 
-def test_a_dtype_asked_for():
+def test_a_dtype_asked_for() -> None:
     assert Tensor([1.5, -2.5], dtypes.i32).tolist() == [1, -2]
     assert Tensor([1.0, np.nan], dtypes.u8).tolist() == [1, 0]
     assert Tensor(2.9, dtypes.i32).item() == 2
@@ -66,12 +69,12 @@ def test_a_dtype_asked_for():
         (lambda: Tensor([[1], [2, 3]]), "rows of equal length"),
         (lambda: Tensor("abc"), "str does not hold numbers"),
         (lambda: Tensor([object()]), "does not hold numbers"),
-        (lambda: Tensor(None), "NoneType does not hold numbers"),
+        (lambda: Tensor(None), "NoneType does not hold numbers"),  # type: ignore[arg-type]  # the mistake
         (lambda: Tensor(np.array([1j])), "no dtype for an array of complex128"),
         (lambda: Tensor(2**70), "is not a value of i64"),
         (lambda: Tensor(300, dtypes.u8), "300 is not a value of u8"),
         (lambda: Tensor.zeros(-1), "zeros: shape"),
-        (lambda: Tensor.zeros(2.0), "zeros: sizes and axes are ints"),
+        (lambda: Tensor.zeros(2.0), "zeros: sizes and axes are ints"),  # type: ignore[arg-type]  # the mistake
         (lambda: Tensor.arange(0, 5, 0), "arange: step 0"),
         (lambda: Tensor.arange(5, dtype=dtypes.bool), "arange: dtype bool"),
         (lambda: Tensor.randint(5, 5, 3), "randint"),
@@ -80,12 +83,12 @@ def test_a_dtype_asked_for():
         (lambda: Tensor.ones(3).tril(), "tril: a tensor of shape"),
     ],
 )
-def test_errors(wrong, message):
+def test_errors(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong()
 
 
-def test_constants():
+def test_constants() -> None:
     assert Tensor.zeros(2, 3).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert Tensor.ones((2,), dtype=dtypes.i8).numpy().dtype == np.int8
     assert Tensor.full((2, 2), 7).dtype is dtypes.i64
@@ -98,14 +101,14 @@ def test_constants():
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 100, 4095, 4096, 4097, 5000])
-def test_count_is_a_sum_of_tables(n):
+def test_count_is_a_sum_of_tables(n: int) -> None:
     node = count(n, dtypes.i32)
     np.testing.assert_array_equal(evaluate([node], {})[0], np.arange(n, dtype=np.int32))
     assert Ops.BUFFER not in {x.op for x in node.toposort()}
     assert len(node.toposort()) < 250
 
 
-def test_count_of_millions_has_few_nodes():
+def test_count_of_millions_has_few_nodes() -> None:
     node = count(10**7, dtypes.i32)
     assert node.shape == (10**7,)
     assert len(node.toposort()) < 350
@@ -127,20 +130,21 @@ def test_count_of_millions_has_few_nodes():
         (2.5,),
     ],
 )
-def test_arange(arguments):
-    found = Tensor.arange(*arguments).numpy()
+def test_arange(arguments: tuple[float, ...]) -> None:
+    arange: Callable[..., Tensor] = Tensor.arange
+    found = arange(*arguments).numpy()
     wanted = np.arange(*arguments)
     assert found.dtype == (np.int64 if all(isinstance(a, int) for a in arguments) else np.float32)
     np.testing.assert_allclose(found, wanted, rtol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [d for d in NUMPY if d is not dtypes.bool], ids=str)
-def test_arange_of_every_dtype(dtype):
+def test_arange_of_every_dtype(dtype: DType) -> None:
     found = Tensor.arange(1, 200, 2, dtype=dtype).numpy()
     np.testing.assert_array_equal(found, np.arange(1, 200, 2).astype(dtype.numpy))
 
 
-def test_eye_and_triangles():
+def test_eye_and_triangles() -> None:
     np.testing.assert_array_equal(Tensor.eye(3, 4).numpy(), np.eye(3, 4, dtype=np.float32))
     np.testing.assert_array_equal(Tensor.eye(2, dtype=dtypes.i32).numpy(), np.eye(2, dtype=np.int32))
     x = np.arange(1, 25.0).reshape(2, 3, 4)
@@ -151,7 +155,7 @@ def test_eye_and_triangles():
     np.testing.assert_array_equal(Tensor(x > 3).tril().numpy(), np.tril(x > 3))
 
 
-def test_random_numbers():
+def test_random_numbers() -> None:
     manual_seed(7)
     first = [Tensor.randn(2000).numpy(), Tensor.rand(2000).numpy(), Tensor.randint(-3, 4, (2000,)).numpy()]
     manual_seed(7)

@@ -1,17 +1,22 @@
 """Products, normalization, attention and losses against NumPy in float64."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from uop_ir import Ops, dtypes
+from uop_ir import DType, Ops, dtypes
 from uop_tensor import Tensor, TensorError
+
+Array = npt.NDArray[Any]
 
 RNG = np.random.default_rng(2)
 
 
-def normal(*shape, dtype=np.float64):
+def normal(*shape: int, dtype: npt.DTypeLike = np.float64) -> Array:
     return RNG.normal(0, 1, shape).astype(dtype)
 
 
@@ -33,7 +38,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
-def test_matmul(left, right):
+def test_matmul(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     x, y = normal(*left), normal(*right)
     wanted = x @ y
     for found in (Tensor(x) @ Tensor(y), Tensor(x).dot(Tensor(y)), x @ Tensor(y), Tensor(x).matmul(y)):
@@ -41,14 +46,14 @@ def test_matmul(left, right):
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-14)
 
 
-def test_matmul_of_integers_keeps_the_dtype():
+def test_matmul_of_integers_keeps_the_dtype() -> None:
     x, y = RNG.integers(-100, 100, (3, 4), np.int8), RNG.integers(-100, 100, (4, 2), np.int8)
     np.testing.assert_array_equal((Tensor(x) @ Tensor(y)).numpy(), x @ y)
     assert (Tensor(x) @ Tensor(y.astype(np.int16))).dtype is dtypes.i16
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16], ids=str)
-def test_matmul_of_narrow_floats_adds_up_in_f32(dtype):
+def test_matmul_of_narrow_floats_adds_up_in_f32(dtype: DType) -> None:
     x, y = normal(4, 500).astype(dtype.numpy), normal(500, 3).astype(dtype.numpy)
     found = Tensor(x) @ Tensor(y)
     wanted = x.astype(np.float64) @ y.astype(np.float64)
@@ -58,14 +63,14 @@ def test_matmul_of_narrow_floats_adds_up_in_f32(dtype):
     np.testing.assert_allclose(found.numpy().astype(np.float64), wanted, rtol=0.51 * unit, atol=1e-4 * unit)
 
 
-def test_linear():
+def test_linear() -> None:
     x, w, b = normal(2, 3, 4), normal(5, 4), normal(5)
     np.testing.assert_allclose(Tensor(x).linear(Tensor(w), Tensor(b)).numpy(), x @ w.T + b, rtol=1e-12)
     np.testing.assert_allclose(Tensor(x).linear(Tensor(w)).numpy(), x @ w.T, rtol=1e-12)
 
 
 @pytest.mark.parametrize("axis", [-1, 1])
-def test_layernorm(axis):
+def test_layernorm(axis: int) -> None:
     x, w, b = normal(2, 3, 4) * 5 + 2, normal(4), normal(4)
     wanted = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + 1e-5)
     np.testing.assert_allclose(Tensor(x).layernorm(axis=axis).numpy(), wanted, rtol=1e-12)
@@ -74,39 +79,39 @@ def test_layernorm(axis):
     )
 
 
-def test_layernorm_of_f16_is_computed_in_f32():
+def test_layernorm_of_f16_is_computed_in_f32() -> None:
     x = (normal(3, 64) * 10 + 300).astype(np.float16)
     wide = x.astype(np.float64)
     wanted = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(Tensor(x).layernorm().numpy().astype(np.float64), wanted, rtol=6e-4, atol=1e-5)
 
 
-def attention(q, k, v, keep, scale):
+def attention(q: Array, k: Array, v: Array, keep: Array, scale: float) -> Array:
     scores = q @ np.swapaxes(k, -1, -2) * scale
     scores = np.where(keep, scores, -np.inf)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True) @ v
+    return np.asarray(powers / powers.sum(-1, keepdims=True) @ v)
 
 
-def test_attention():
+def test_attention() -> None:
     q, k, v = normal(2, 3, 5, 4), normal(2, 3, 6, 4), normal(2, 3, 6, 7)
-    tensors = [Tensor(t) for t in (q, k, v)]
+    x, y, z = (Tensor(t) for t in (q, k, v))
     every = np.ones((5, 6), bool)
-    found = Tensor.scaled_dot_product_attention(*tensors)
+    found = x.scaled_dot_product_attention(y, z)
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, every, 0.5), rtol=1e-12)
-    found = Tensor.scaled_dot_product_attention(*tensors, is_causal=True, scale=2.0)
+    found = x.scaled_dot_product_attention(y, z, is_causal=True, scale=2.0)
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, np.tril(every), 2.0), rtol=1e-12)
     mask = RNG.integers(0, 2, (2, 1, 5, 6)).astype(bool) | np.eye(5, 6, dtype=bool)
-    found = Tensor.scaled_dot_product_attention(*tensors, mask=Tensor(mask))
+    found = x.scaled_dot_product_attention(y, z, mask=Tensor(mask))
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, mask, 0.5), rtol=1e-12)
     added = np.where(mask, 0, -np.inf)
-    found = Tensor.scaled_dot_product_attention(*tensors, mask=Tensor(added))
+    found = x.scaled_dot_product_attention(y, z, mask=Tensor(added))
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, mask, 0.5), rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int32])
-def test_cross_entropy(scale, dtype):
+def test_cross_entropy(scale: float, dtype: npt.DTypeLike) -> None:
     x, target = normal(4, 3, 5) * scale, RNG.integers(0, 5, (4, 3)).astype(dtype)
     wide = x.astype(np.longdouble)
     logs = np.log(np.exp(wide - wide.max(-1, keepdims=True)).sum(-1, keepdims=True)) + wide.max(
@@ -120,11 +125,11 @@ def test_cross_entropy(scale, dtype):
     np.testing.assert_allclose(Tensor(x).cross_entropy(target).numpy(), losses.mean(), rtol=1e-12)
 
 
-def test_loss_of_one_sample():
+def test_loss_of_one_sample() -> None:
     assert math.isclose(Tensor([0.0, 0.0]).cross_entropy(Tensor(1)).item(), math.log(2), rel_tol=1e-6)
 
 
-def test_folds_of_softmax_norm_and_loss_are_over_the_last_axis_without_moves():
+def test_folds_of_softmax_norm_and_loss_are_over_the_last_axis_without_moves() -> None:
     x = Tensor(normal(2, 3, 4))
     for y in (x.softmax(), x.log_softmax(), x.layernorm(), x.cross_entropy(Tensor([[1, 2, 3], [0, 1, 2]]))):
         assert Ops.PERMUTE not in {n.op for n in y.uop.toposort()}
@@ -150,6 +155,6 @@ def test_folds_of_softmax_norm_and_loss_are_over_the_last_axis_without_moves():
         (lambda t: t.scaled_dot_product_attention(t[0], t), "two axes or more"),
     ],
 )
-def test_errors_name_the_method(wrong, message):
+def test_errors_name_the_method(wrong: Callable[[Tensor], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong(Tensor(np.ones((2, 3), np.float32)))

@@ -1,8 +1,11 @@
 """jit: a replay gives what the function gives, and builds nothing. Week 5."""
 
 import gc
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from uop_ir import UopError
@@ -12,16 +15,20 @@ from uop_tensor.memory import whole_buffer
 from uop_tensor.program import COUNTERS
 from uop_tensor.tensor import Tensor
 
+Array = npt.NDArray[Any]
+Step = Callable[..., Tensor]
+F = TypeVar("F", bound=Step)
+
 rng = np.random.default_rng(0)
 
 
-def array(*shape: int) -> np.ndarray:
+def array(*shape: int) -> Array:
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def test_replay_computes_from_the_arguments_of_each_call():
+def test_replay_computes_from_the_arguments_of_each_call() -> None:
     @jit
-    def f(x, y):
+    def f(x: Tensor, y: Tensor) -> Tensor:
         return x @ y + 1.0
 
     for _ in range(3):
@@ -30,9 +37,9 @@ def test_replay_computes_from_the_arguments_of_each_call():
     assert f.traces == 1
 
 
-def test_replay_schedules_nothing_and_is_one_run():
+def test_replay_schedules_nothing_and_is_one_run() -> None:
     @jit
-    def f(x):
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
         return x.softmax(), x.sum()
 
     f(Tensor(array(3, 4)))
@@ -41,15 +48,15 @@ def test_replay_schedules_nothing_and_is_one_run():
     assert (COUNTERS.plans, COUNTERS.cache_hits, COUNTERS.realizes) == (before[0], before[1], before[2] + 1)
 
 
-def test_results_of_two_calls_do_not_share_memory():
+def test_results_of_two_calls_do_not_share_memory() -> None:
     f = jit(lambda x: x * 2.0)
     first, second = f(Tensor([1.0])), f(Tensor([2.0]))
     assert (first.item(), second.item()) == (2.0, 4.0)
 
 
-def test_structures_and_lazy_arguments():
+def test_structures_and_lazy_arguments() -> None:
     @jit
-    def f(pair, *, names):
+    def f(pair: tuple[Tensor, Tensor], *, names: dict[str, Tensor]) -> dict[str, Any]:
         return {"sum": pair[0] + names["b"], "rest": [pair[1], None, "text", 3]}
 
     a, b = array(2), array(2)
@@ -60,7 +67,7 @@ def test_structures_and_lazy_arguments():
         assert out["rest"][1:] == [None, "text", 3]
 
 
-def test_numbers_change_without_a_trace():
+def test_numbers_change_without_a_trace() -> None:
     f = jit(lambda x, rate, n: x * rate + n.float())
     for rate, n in [(0.5, 1), (0.25, 2), (1.5, -3)]:
         assert f(Tensor([2.0]), rate, n).item() == 2 * rate + n
@@ -71,9 +78,9 @@ def test_numbers_change_without_a_trace():
         f(Tensor([2.0]), 0.5, 1 << 40)
 
 
-def test_shapes_dtypes_and_static_arguments_are_the_signature():
+def test_shapes_dtypes_and_static_arguments_are_the_signature() -> None:
     @jit
-    def f(x, negative):
+    def f(x: Tensor, negative: bool) -> Tensor:
         return -x if negative else x + 0.0
 
     assert f(Tensor([1.0]), True).item() == -1
@@ -84,12 +91,12 @@ def test_shapes_dtypes_and_static_arguments_are_the_signature():
     assert f.traces == 3
 
 
-def test_state_is_updated_in_place():
+def test_state_is_updated_in_place() -> None:
     w = Tensor(array(4))
     expected, memory = w.numpy(), whole_buffer(w.uop)
 
     @jit
-    def step(g, rate):
+    def step(g: Tensor, rate: float) -> Tensor:
         w.assign(w - g * rate)
         return w.sum()
 
@@ -103,7 +110,7 @@ def test_state_is_updated_in_place():
     assert step.traces == 1
 
 
-def test_state_that_reads_other_elements_of_itself():
+def test_state_that_reads_other_elements_of_itself() -> None:
     w = Tensor(array(3, 3))
     expected = w.numpy()
     step = jit(lambda: [w.assign(w.transpose(0, 1) + 1.0), None][1])
@@ -113,11 +120,11 @@ def test_state_that_reads_other_elements_of_itself():
         np.testing.assert_allclose(w.numpy(), expected, rtol=1e-6)
 
 
-def test_two_states_swap():
+def test_two_states_swap() -> None:
     a, b = Tensor([1.0]), Tensor([2.0])
 
     @jit
-    def swap():
+    def swap() -> None:
         old = a.clone()
         a.assign(b)
         b.assign(old)
@@ -127,18 +134,18 @@ def test_two_states_swap():
         assert (a.item(), b.item()) == wanted
 
 
-def test_lazy_state():
+def test_lazy_state() -> None:
     w = Tensor.zeros(3)
     step = jit(lambda: w.assign(w + 1.0).sum())
     assert [step().item() for _ in range(3)] == [3, 6, 9]
     assert w.numpy().tolist() == [3, 3, 3]
 
 
-def test_values_taken_before_keep_what_they_were():
+def test_values_taken_before_keep_what_they_were() -> None:
     w = Tensor([1.0])
 
     @jit
-    def step():
+    def step() -> None:
         w.assign(w * 2.0)
 
     lazy, alias = w + 10.0, w.clone()
@@ -149,7 +156,7 @@ def test_values_taken_before_keep_what_they_were():
     assert (lazy.item(), alias.item(), w.item()) == (12, 2, 4)
 
 
-def test_tensor_from_outside_is_looked_up_at_each_call():
+def test_tensor_from_outside_is_looked_up_at_each_call() -> None:
     w = Tensor([1.0])
     f = jit(lambda x: x + w)
     assert f(Tensor([1.0])).item() == 2
@@ -160,7 +167,7 @@ def test_tensor_from_outside_is_looked_up_at_each_call():
     assert f.traces == 1
 
 
-def test_tensors_that_part_are_traced_again():
+def test_tensors_that_part_are_traced_again() -> None:
     a = Tensor([1.0])
     b = a.clone()
     f = jit(lambda x: x + a * 10.0 + b)
@@ -170,13 +177,11 @@ def test_tensors_that_part_are_traced_again():
     assert f.traces == 2
 
 
-def test_outside_tensor_that_is_gone():
-    f = None
-
-    def make():
+def test_outside_tensor_that_is_gone() -> None:
+    def make() -> Step:
         scale = Tensor([3.0]) * 1.0
 
-        def function(x):
+        def function(x: Tensor) -> Tensor:
             return x * scale
 
         return jit(function)
@@ -186,7 +191,7 @@ def test_outside_tensor_that_is_gone():
     assert [f(Tensor([2.0])).item() for _ in range(2)] == [6, 6]
 
 
-def test_one_tensor_as_two_arguments():
+def test_one_tensor_as_two_arguments() -> None:
     f = jit(lambda x, y: x * y + x)
     a, b = Tensor([2.0]), Tensor([3.0])
     assert f(a, b).item() == 8
@@ -195,11 +200,11 @@ def test_one_tensor_as_two_arguments():
     assert f(b, a).item() == 9
 
 
-def test_argument_that_is_also_state():
+def test_argument_that_is_also_state() -> None:
     w = Tensor([1.0, 2.0])
 
     @jit
-    def step(x):
+    def step(x: Tensor) -> Tensor:
         w.assign(w + x.flip(0))
         return x + 0.0
 
@@ -210,9 +215,9 @@ def test_argument_that_is_also_state():
         np.testing.assert_array_equal(w.numpy(), before + before[::-1])
 
 
-def test_argument_that_is_assigned():
+def test_argument_that_is_assigned() -> None:
     @jit
-    def step(x):
+    def step(x: Tensor) -> Tensor:
         x.assign(x + 1.0)
         return x
 
@@ -223,7 +228,7 @@ def test_argument_that_is_assigned():
     assert old.item() == 1
 
 
-def test_outside_tensor_as_result_is_itself():
+def test_outside_tensor_as_result_is_itself() -> None:
     w = Tensor([1.0])
     f = jit(lambda: w.assign(w + 1.0))
     assert f() is w
@@ -232,11 +237,11 @@ def test_outside_tensor_as_result_is_itself():
 
 
 @pytest.mark.parametrize("read", [lambda t: t.numpy(), lambda t: t.item(), lambda t: t.tolist(), bool])
-def test_reading_a_value_in_the_trace(read):
+def test_reading_a_value_in_the_trace(read: Callable[[Tensor], object]) -> None:
     w = Tensor([1.0])
 
     @jit
-    def f(x):
+    def f(x: Tensor) -> Tensor:
         w.assign(x)
         read(x)
         return x
@@ -246,11 +251,11 @@ def test_reading_a_value_in_the_trace(read):
     assert w.item() == 1
 
 
-def test_exception_in_the_trace_leaves_all_as_it_was():
+def test_exception_in_the_trace_leaves_all_as_it_was() -> None:
     w = Tensor([1.0])
 
     @jit
-    def f(x):
+    def f(x: Tensor) -> None:
         w.assign(w + x)
         raise ValueError("mine")
 
@@ -260,11 +265,11 @@ def test_exception_in_the_trace_leaves_all_as_it_was():
     assert (w + 1.0).item() == 2
 
 
-def test_realize_in_the_trace_waits():
+def test_realize_in_the_trace_waits() -> None:
     w = Tensor([1.0])
 
     @jit
-    def f(x):
+    def f(x: Tensor) -> Tensor:
         y = (x + w).realize()
         w.assign(y).realize()
         return y * 2.0
@@ -274,19 +279,19 @@ def test_realize_in_the_trace_waits():
     assert w.item() == 3
 
 
-def test_traced_value_that_escapes():
-    kept = []
+def test_traced_value_that_escapes() -> None:
+    kept: list[Tensor] = []
     f = jit(lambda x: kept.append(x + 1.0))
     f(Tensor([1.0]))
     with pytest.raises(UopError, match="return the tensor"):
         kept[0].numpy()
 
 
-def test_state_that_is_made_in_the_trace():
-    kept = []
+def test_state_that_is_made_in_the_trace() -> None:
+    kept: list[Tensor] = []
 
     @jit
-    def f(x):
+    def f(x: Tensor) -> None:
         if not kept:
             kept.append(Tensor.zeros(1))
         kept[0].assign(kept[0] + x)
@@ -295,31 +300,36 @@ def test_state_that_is_made_in_the_trace():
         f(Tensor([1.0]))
 
 
-def test_what_no_replay_can_give():
+def test_what_no_replay_can_give() -> None:
     with pytest.raises(JitError, match="object as argument"):
         jit(lambda x: x)(object())
 
 
-def test_jitted_function_within_another():
+def test_jitted_function_within_another() -> None:
     inner = jit(lambda x: x + 1.0)
     outer = jit(lambda x: inner(x) * 2.0)
     assert [outer(Tensor([float(i)])).item() for i in range(3)] == [2, 4, 6]
     assert inner.traces == 0
 
 
-def test_training_step_with_moments():
+def grad(t: Tensor) -> Tensor:
+    assert t.grad is not None
+    return t.grad
+
+
+def test_training_step_with_moments() -> None:
     """SGD with momentum on a linear model: jitted, against the same step without jit."""
     xs, ys = array(8, 3), array(8, 2)
 
-    def train(wrap):
+    def train(wrap: Callable[[Step], F]) -> tuple[list[float], Array, F]:
         w = Tensor(np.ones((3, 2), np.float32), requires_grad=True)
         m = Tensor.zeros(3, 2)
 
-        def step(x, y, rate):
+        def step(x: Tensor, y: Tensor, rate: float) -> Tensor:
             w.grad = None
             loss = ((x @ w - y) * (x @ w - y)).mean()
             loss.backward()
-            m.assign(m * 0.9 + w.grad)
+            m.assign(m * 0.9 + grad(w))
             w.assign(w - m * rate)
             Tensor.realize(loss, w, m)
             return loss
@@ -334,14 +344,15 @@ def test_training_step_with_moments():
     np.testing.assert_allclose(w2, w, rtol=1e-5)
     assert step.traces == 1
     (replay,) = step.captures.values()
+    assert replay.program is not None
     assert len(replay.program.planned.plan.calls) <= 4
 
 
-def test_array_that_the_trace_has_filled():
-    kept = []
+def test_array_that_the_trace_has_filled() -> None:
+    kept: list[Tensor] = []
 
     @jit
-    def f(x):
+    def f(x: Tensor) -> Tensor:
         kept.append(Tensor(np.ones(2, np.float32)))
         return x + kept[0]
 
@@ -351,12 +362,12 @@ def test_array_that_the_trace_has_filled():
     assert kept[0].tolist() == [10, 10]
 
 
-def test_two_states_that_begin_as_one_value():
+def test_two_states_that_begin_as_one_value() -> None:
     a = Tensor([1.0])
     b = a.clone()
 
     @jit
-    def f():
+    def f() -> None:
         a.assign(a + 1.0)
         b.assign(b * 10.0)
 
@@ -365,7 +376,7 @@ def test_two_states_that_begin_as_one_value():
         assert (a.item(), b.item()) == wanted
 
 
-def test_lazy_tensor_from_outside_still_feeds_backward():
+def test_lazy_tensor_from_outside_still_feeds_backward() -> None:
     w = Tensor([2.0], requires_grad=True)
     y = w * 3.0
     f = jit(lambda x: x + y)

@@ -3,8 +3,12 @@
 import gc
 import math
 import weakref
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,27 +16,33 @@ from hypothesis import strategies as st
 from uop_ir import Ops, UOp, UopError, dtypes, evaluate, get_backend, override
 from uop_ir import settings as ir_settings
 from uop_tensor.live import LIVE, register
-from uop_tensor.memory import new_buffer, whole_buffer
+from uop_tensor.memory import extent, new_buffer, whole_buffer
 from uop_tensor.program import COUNTERS, clear_plans, program
 from uop_tensor.realize import realize, realize_tensors
 from uop_tensor.settings import settings as tensor_settings
 
+Array = npt.NDArray[Any]
 F32 = dtypes.f32
 BACKEND = get_backend("INTERP")
 rng = np.random.default_rng(0)
 
 
-def put(array) -> UOp:
+def put(array: Array) -> UOp:
     array = np.asarray(array)
     buffer = new_buffer(BACKEND, array.size, next(d for d in dtypes.all if d.numpy == array.dtype))
     BACKEND.copy_in(buffer.memo["memory"].handle, np.ascontiguousarray(array))
     return buffer.reshape(array.shape)
 
 
-def get(value: UOp) -> np.ndarray:
+def buffer_of(value: UOp) -> UOp:
     buffer = whole_buffer(value)
     assert buffer is not None
-    out = np.empty(value.shape, value.dtype.numpy)
+    return buffer
+
+
+def get(value: UOp) -> Array:
+    buffer = buffer_of(value)
+    out = np.empty(tuple(map(extent, value.shape)), value.dtype.numpy)
     BACKEND.copy_out(buffer.memo["memory"].handle, out)
     return out
 
@@ -41,13 +51,13 @@ def data(*shape: int) -> UOp:
     return put(rng.standard_normal(shape).astype(np.float32))
 
 
-def meaning(values: list[UOp]) -> list[np.ndarray]:
+def meaning(values: list[UOp]) -> list[Array]:
     """What the graphs mean, without any schedule."""
     leaves = {n for v in values for n in v.toposort() if n.op is Ops.BUFFER}
     return evaluate(values, {b: get(b) for b in leaves})
 
 
-def agree(values: list[UOp], donate=None) -> None:
+def agree(values: list[UOp], donate: Mapping[int, UOp] | None = None) -> None:
     expected = meaning(values)
     for value, want in zip(realize(values, donate, "INTERP"), expected, strict=True):
         np.testing.assert_array_equal(get(value), want)
@@ -74,11 +84,11 @@ def agree(values: list[UOp], donate=None) -> None:
         lambda graphs: UOp(Ops.AFTER, (data(3),)) + UOp(Ops.AFTER, (data(3) * 2.0,)),
     ],
 )
-def test_values(graphs, make):
+def test_values(graphs: SimpleNamespace, make: Callable[[SimpleNamespace], UOp]) -> None:
     agree([make(graphs)])
 
 
-def test_outputs_that_belong_together(graphs):
+def test_outputs_that_belong_together(graphs: SimpleNamespace) -> None:
     x = data(4, 4)
     y = x + 1.0
     agree([y, y, y.reshape((2, 8)), y.reduce(Ops.ADD, 1), graphs.matmul(y, x), x])
@@ -86,14 +96,14 @@ def test_outputs_that_belong_together(graphs):
     assert whole_buffer(first) is whole_buffer(second)
 
 
-def test_what_is_realized_stays_as_it_is():
+def test_what_is_realized_stays_as_it_is() -> None:
     x = data(4, 4)
     before = COUNTERS.realizes
     assert realize([x, x.reshape((16,))], device="INTERP") == [x, x.reshape((16,))]
     assert COUNTERS.realizes == before
 
 
-def test_second_program_of_a_shape_is_not_scheduled(graphs):
+def test_second_program_of_a_shape_is_not_scheduled(graphs: SimpleNamespace) -> None:
     clear_plans()
     realize([graphs.gelu(graphs.matmul(data(4, 8), data(8, 5)))], device="INTERP")
     plans, hits = COUNTERS.plans, COUNTERS.cache_hits
@@ -103,7 +113,7 @@ def test_second_program_of_a_shape_is_not_scheduled(graphs):
     assert COUNTERS.plans == plans + 1
 
 
-def test_same_buffer_twice_is_another_program():
+def test_same_buffer_twice_is_another_program() -> None:
     clear_plans()
     x, y = data(4), data(4)
     agree([x * y])
@@ -111,54 +121,54 @@ def test_same_buffer_twice_is_another_program():
     assert COUNTERS.kernels
 
 
-def test_in_place(graphs):
+def test_in_place(graphs: SimpleNamespace) -> None:
     x = data(4, 4)
     expected = meaning([x * 2.0, graphs.matmul(x, x)])
-    new, product = realize([x * 2.0, graphs.matmul(x, x)], {0: whole_buffer(x)}, "INTERP")
+    new, product = realize([x * 2.0, graphs.matmul(x, x)], {0: buffer_of(x)}, "INTERP")
     assert whole_buffer(new) is whole_buffer(x)
     np.testing.assert_array_equal(get(new), expected[0])
     np.testing.assert_array_equal(get(product), expected[1])
 
 
-def test_in_place_gives_way_to_other_elements():
+def test_in_place_gives_way_to_other_elements() -> None:
     x = data(4, 4)
     (want,) = meaning([x.permute((1, 0)) * 2.0])
-    (new,) = realize([x.permute((1, 0)) * 2.0], {0: whole_buffer(x)}, "INTERP")
+    (new,) = realize([x.permute((1, 0)) * 2.0], {0: buffer_of(x)}, "INTERP")
     assert whole_buffer(new) is not whole_buffer(x)
     np.testing.assert_array_equal(get(new), want)
 
 
-def test_optimizer_in_place(graphs):
+def test_optimizer_in_place(graphs: SimpleNamespace) -> None:
     values, donors = graphs.adam(data)
-    donate = {i: whole_buffer(b) for i, b in donors.items()}
+    donate = {i: buffer_of(b) for i, b in donors.items()}
     expected = meaning(values)
     for i, (value, want) in enumerate(zip(realize(values, donate, "INTERP"), expected, strict=True)):
         assert whole_buffer(value) is donate[i]
         np.testing.assert_array_equal(get(value), want)
 
 
-def test_memory_is_freed_with_its_buffer():
+def test_memory_is_freed_with_its_buffer() -> None:
     x = realize([data(4) + 1.0], device="INTERP")[0]
-    memory = weakref.ref(whole_buffer(x))
+    memory = weakref.ref(buffer_of(x))
     del x
     gc.collect()
     assert memory() is None
 
 
-def test_long_chain():
+def test_long_chain() -> None:
     x = y = data(4)
     for i in range(10_000):
         y = y + float(i % 3)
     np.testing.assert_allclose(get(realize([y], device="INTERP")[0]), get(x) + 9999, rtol=1e-3)
 
 
-def test_debug_line(capsys):
+def test_debug_line(capsys: pytest.CaptureFixture[str]) -> None:
     with override(ir_settings, debug=1):
         realize([data(4) + 1.0], device="INTERP")
     assert "1 kernels" in capsys.readouterr().out
 
 
-def test_scalars():
+def test_scalars() -> None:
     rate = UOp(Ops.PARAM, (), UOp.variable("n", 0, 1).arg.__class__(F32, name="rate"))
     x = data(4)
     (y,) = realize([x * rate], device="INTERP", scalars={"rate": 0.5})
@@ -167,7 +177,7 @@ def test_scalars():
         realize([x * rate], device="INTERP")
 
 
-def test_values_on_two_devices():
+def test_values_on_two_devices() -> None:
     with pytest.raises(UopError, match="values on CPU and INTERP"):
         realize([data(4) + UOp.buffer(4, F32, "CPU")])
 
@@ -178,7 +188,7 @@ def test_values_on_two_devices():
 class Lazy:
     def __init__(self, uop: UOp) -> None:
         self.uop = uop
-        self._assign_target = None
+        self._assign_target: UOp | None = None
         register(self)
 
     def assign(self, uop: UOp) -> None:
@@ -186,7 +196,7 @@ class Lazy:
         self.uop = uop
 
 
-def test_assign_goes_in_place_where_nobody_needs_the_old_value():
+def test_assign_goes_in_place_where_nobody_needs_the_old_value() -> None:
     t = Lazy(data(4))
     memory, old = whole_buffer(t.uop), get(t.uop)
     t.assign(t.uop * 2.0)
@@ -196,7 +206,7 @@ def test_assign_goes_in_place_where_nobody_needs_the_old_value():
 
 
 @pytest.mark.parametrize("view", [lambda x: x, lambda x: x.flip((True,)) + 1.0])
-def test_assign_leaves_the_old_value_to_others(view):
+def test_assign_leaves_the_old_value_to_others(view: Callable[[UOp], UOp]) -> None:
     t = Lazy(data(4))
     other = Lazy(view(t.uop))
     (want,) = meaning([other.uop])
@@ -206,7 +216,7 @@ def test_assign_leaves_the_old_value_to_others(view):
     np.testing.assert_array_equal(get(other.uop), want)
 
 
-def test_assign_with_the_reader_in_the_same_call_goes_in_place():
+def test_assign_with_the_reader_in_the_same_call_goes_in_place() -> None:
     t = Lazy(data(4))
     memory = whole_buffer(t.uop)
     other = Lazy(t.uop.flip((True,)) + 1.0)
@@ -217,7 +227,7 @@ def test_assign_with_the_reader_in_the_same_call_goes_in_place():
     np.testing.assert_array_equal(get(other.uop), want)
 
 
-def test_swap():
+def test_swap() -> None:
     a, b = Lazy(data(4)), Lazy(data(4))
     x, y = get(a.uop), get(b.uop)
     old = a.uop
@@ -229,7 +239,7 @@ def test_swap():
     assert a in LIVE
 
 
-def test_symbolic_size_is_one_program():
+def test_symbolic_size_is_one_program() -> None:
     n = UOp.variable("n", 1, 8)
     x = data(8, 4)
     value = (x.shrink(((0, n), (0, 4))) * 2.0).reduce(Ops.ADD, 1) + 1.0
@@ -242,9 +252,9 @@ def test_symbolic_size_is_one_program():
     assert COUNTERS.plans == before + 1
 
 
-def test_plans_not_used_for_long_are_forgotten():
+def test_plans_not_used_for_long_are_forgotten() -> None:
     clear_plans()
-    programs = [lambda x: x + 1.0, lambda x: x * 2.0, lambda x: -x]
+    programs: list[Callable[[UOp], UOp]] = [lambda x: x + 1.0, lambda x: x * 2.0, lambda x: -x]
     with override(tensor_settings, plan_cache=2):
         for make in programs:
             agree([make(data(3))])
@@ -275,7 +285,7 @@ BINARY = [lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x.maximum(y), lam
 
 
 @st.composite
-def programs(draw):
+def programs(draw: st.DrawFn) -> tuple[list[UOp], dict[int, UOp]]:
     """Graphs over two buffers of one shape: values to realize, and which of them go over a buffer."""
     shape = draw(st.sampled_from([(2, 3), (4, 4), (1, 5), (3, 1)]))
     nodes = [data(*shape), data(*shape)]
@@ -288,19 +298,19 @@ def programs(draw):
             )
     values = draw(st.lists(st.sampled_from(nodes[2:]), min_size=1, max_size=4))
     chosen = draw(st.permutations(range(len(values))))[: draw(st.integers(0, 2))]
-    return values, {i: whole_buffer(nodes[k]) for k, i in enumerate(chosen)}
+    return values, {i: buffer_of(nodes[k]) for k, i in enumerate(chosen)}
 
 
 @settings(max_examples=150, deadline=None)
 @given(programs())
-def test_random_programs(program_):
+def test_random_programs(program_: tuple[list[UOp], dict[int, UOp]]) -> None:
     values, donate = program_
     agree(values, donate)
 
 
 @settings(max_examples=150, deadline=None)
 @given(programs())
-def test_random_programs_that_must_end_in_a_buffer(program_):
+def test_random_programs_that_must_end_in_a_buffer(program_: tuple[list[UOp], dict[int, UOp]]) -> None:
     values, donate = program_
     expected = meaning(values)
     todo = program(values, [donate.get(i) for i in range(len(values))], True, BACKEND)
@@ -310,7 +320,7 @@ def test_random_programs_that_must_end_in_a_buffer(program_):
         np.testing.assert_array_equal(get(buffer).reshape(want.shape), want)
 
 
-def test_infinite_cost_is_decided(graphs):
+def test_infinite_cost_is_decided(graphs: SimpleNamespace) -> None:
     x = data(2, 2)
     for _ in range(40):
         x = graphs.matmul(x, x) * 0.1

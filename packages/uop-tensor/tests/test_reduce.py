@@ -1,26 +1,33 @@
 """Folds against NumPy."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uop_ir import Ops, dtypes
+from uop_ir import DType, Ops, dtypes
 from uop_tensor import Tensor, TensorError
+
+Array = npt.NDArray[Any]
+Axis = int | tuple[int, ...] | None
 
 RNG = np.random.default_rng(1)
 AXES = [None, 0, 1, 2, -1, (0, 1), (0, 2), (2, 1), (-1, 0), (0, 1, 2), ()]
 DTYPES = [d for d in dtypes.all if d is not dtypes.index]
 
 
-def data(dtype, shape=(2, 3, 4)):
+def data(dtype: DType, shape: tuple[int, ...] = (2, 3, 4)) -> Array:
     return RNG.integers(0, 2 if dtype is dtypes.bool else 5, shape).astype(dtype.numpy)
 
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "any", "all"])
-def test_folds(name, axis, keepdim):
+def test_folds(name: str, axis: Axis, keepdim: bool) -> None:
     x = RNG.integers(-3, 4, (2, 3, 4)).astype(np.float64)
     found = getattr(Tensor(x), name)(axis, keepdim).numpy()
     wanted = getattr(np, name)(x, axis=axis, keepdims=keepdim)
@@ -31,7 +38,7 @@ def test_folds(name, axis, keepdim):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin"])
-def test_folds_of_every_dtype(name, dtype):
+def test_folds_of_every_dtype(name: str, dtype: DType) -> None:
     x = data(dtype)
     found = getattr(Tensor(x), name)(axis=1)
     wide = x.astype(np.float64) if dtype.is_float else x
@@ -44,7 +51,7 @@ def test_folds_of_every_dtype(name, dtype):
     np.testing.assert_array_equal(found.numpy(), wanted)
 
 
-def test_sums_do_not_wrap_in_the_dtype_of_the_elements():
+def test_sums_do_not_wrap_in_the_dtype_of_the_elements() -> None:
     assert Tensor(np.full(300, 127, np.int8)).sum().item() == 300 * 127
     assert Tensor(np.full(300, 255, np.uint8)).sum().item() == 300 * 255
     assert Tensor([2**31 - 1] * 4).int().sum().item() == 4 * (2**31 - 1)
@@ -55,7 +62,7 @@ def test_sums_do_not_wrap_in_the_dtype_of_the_elements():
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16], ids=str)
-def test_narrow_floats_accumulate_in_f32(dtype):
+def test_narrow_floats_accumulate_in_f32(dtype: DType) -> None:
     x = np.full(5000, 1, dtype.numpy)
     assert Tensor(x).sum().item() == np.float32(5000).astype(dtype.numpy)
     assert Tensor(x).mean().item() == 1
@@ -63,14 +70,14 @@ def test_narrow_floats_accumulate_in_f32(dtype):
 
 
 @pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.i64, dtypes.u8, dtypes.u64], ids=str)
-def test_extremes_of_extreme_integers(dtype):
+def test_extremes_of_extreme_integers(dtype: DType) -> None:
     x = np.array([dtype.max, 3, dtype.min, dtype.min, dtype.max], dtype.numpy)
     t = Tensor(x)
     assert (t.max().item(), t.min().item()) == (dtype.max, dtype.min)
     assert (t.argmax().item(), t.argmin().item()) == (0, 2)
 
 
-def test_nan_and_infinity():
+def test_nan_and_infinity() -> None:
     x = np.array([[1, np.nan, 3], [np.inf, -np.inf, 0], [-np.inf, -np.inf, -np.inf]])
     t = Tensor(x)
     np.testing.assert_array_equal(t.max(1).numpy(), x.max(1))
@@ -83,7 +90,7 @@ def test_nan_and_infinity():
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple), st.data())
-def test_positions_of_extremes(shape, data):
+def test_positions_of_extremes(shape: tuple[int, ...], data: st.DataObject) -> None:
     x = np.array(
         data.draw(st.lists(st.integers(-2, 2), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
     )
@@ -100,7 +107,7 @@ def test_positions_of_extremes(shape, data):
 
 @pytest.mark.parametrize("axis", AXES[:-1])
 @pytest.mark.parametrize("correction", [0, 1])
-def test_variance(axis, correction):
+def test_variance(axis: Axis, correction: int) -> None:
     x = RNG.normal(3, 2, (2, 3, 4))
     for keepdim in (False, True):
         np.testing.assert_allclose(
@@ -111,7 +118,7 @@ def test_variance(axis, correction):
     np.testing.assert_allclose(Tensor(x).std(axis).numpy(), x.std(axis, ddof=1), rtol=1e-13)
 
 
-def test_empty():
+def test_empty() -> None:
     x = np.ones((0, 3), np.float32)
     t = Tensor(x)
     assert t.sum(0).tolist() == [0, 0, 0]
@@ -126,18 +133,18 @@ def test_empty():
             getattr(t, name)(axis=0)
 
 
-def test_of_no_axis():
+def test_of_no_axis() -> None:
     t = Tensor(5.0)
     assert [t.sum().item(), t.max().item(), t.mean().item(), t.argmax().item()] == [5, 5, 5, 0]
 
 
-def wide(x):
+def wide(x: Array) -> Array:
     return x.astype(np.longdouble)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("scale", [1, 50, 1e4])
-def test_softmax(axis, scale):
+def test_softmax(axis: int, scale: float) -> None:
     x = RNG.normal(0, scale, (3, 4))
     shifted = wide(x) - x.max(axis, keepdims=True)
     total = np.exp(shifted).sum(axis, keepdims=True)
@@ -151,19 +158,19 @@ def test_softmax(axis, scale):
     np.testing.assert_allclose(Tensor(x).logsumexp(axis).numpy(), sums.squeeze(axis), rtol=1e-13, atol=1e-13)
 
 
-def test_softmax_with_infinities():
+def test_softmax_with_infinities() -> None:
     assert Tensor([0.0, -np.inf, 0.0]).softmax().tolist() == [0.5, 0, 0.5]
     assert Tensor([-np.inf, -np.inf]).logsumexp().item() == -np.inf
     assert Tensor([np.inf, 1.0]).logsumexp().item() == np.inf
 
 
-def test_softmax_of_f16_is_computed_in_f32():
+def test_softmax_of_f16_is_computed_in_f32() -> None:
     x = RNG.normal(0, 3, (4, 100)).astype(np.float16)
     wanted = np.exp(wide(x)) / np.exp(wide(x)).sum(1, keepdims=True)
     np.testing.assert_array_equal(Tensor(x).softmax().numpy(), wanted.astype(np.float16))
 
 
-def test_a_fold_is_one_reduce_over_last_axes():
+def test_a_fold_is_one_reduce_over_last_axes() -> None:
     x = Tensor.zeros(2, 3, 4).contiguous()
     nodes = [n.op for n in x.sum(-1).uop.toposort()]
     assert nodes[-1] is Ops.REDUCE
@@ -181,6 +188,6 @@ def test_a_fold_is_one_reduce_over_last_axes():
         (lambda t: t.sum("x"), "sum: sizes and axes are ints"),
     ],
 )
-def test_errors_name_the_method(wrong, message):
+def test_errors_name_the_method(wrong: Callable[[Tensor], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong(Tensor(np.ones((2, 3), np.float32)))

@@ -1,7 +1,10 @@
 """The scheduler: how many kernels common programs take, what is stored, and what every plan keeps. Week 5."""
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +15,9 @@ from uop_tensor.program import canonical
 F32 = dtypes.f32
 
 
-def plan(*values: UOp, donors=None, must=False, limits=None) -> Plan:
+def plan(
+    *values: UOp, donors: Mapping[int, UOp] | None = None, must: bool = False, limits: Limits | None = None
+) -> Plan:
     """The plan of values; `donors` maps the number of a value to a BUFFER."""
     donors = {i: b.src[0] if b.op is Ops.RESHAPE else b for i, b in (donors or {}).items()}
     roots, buffers = canonical(values, donors.values())
@@ -45,7 +50,7 @@ def check(made: Plan) -> None:
             assert apart or last < first2 or last2 < first
 
 
-def kernels(*values: UOp, **how) -> int:
+def kernels(*values: UOp, **how: Any) -> int:
     return len(plan(*values, **how).calls)
 
 
@@ -54,32 +59,32 @@ def reductions(made: Plan) -> list[int]:
     return [sum(n.op is Ops.REDUCE for n in call.src[0].toposort()) for call in made.calls]
 
 
-def test_elementwise_chain_is_one_kernel(graphs):
+def test_elementwise_chain_is_one_kernel(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(8, 16)
     assert kernels(((x + 1.0) * 2.0).maximum(0.0).alu(Ops.EXP2)) == 1
 
 
-def test_first_taste_is_one_kernel(graphs):
+def test_first_taste_is_one_kernel(graphs: SimpleNamespace) -> None:
     assert kernels((graphs.buffer(2, 3) * 2.0 + 1.0).maximum(0.0).reduce(Ops.ADD, 1)) == 1
 
 
 @pytest.mark.parametrize("shape", [(4, 8), (64, 65), (2, 4, 64, 64), (256, 1024)])
-def test_softmax_is_one_kernel(graphs, shape):
+def test_softmax_is_one_kernel(graphs: SimpleNamespace, shape: tuple[int, ...]) -> None:
     assert kernels(graphs.softmax(graphs.buffer(*shape))) == 1
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (8, 512)])
-def test_scaled_and_masked_softmax_is_one_kernel(graphs, shape):
+def test_scaled_and_masked_softmax_is_one_kernel(graphs: SimpleNamespace, shape: tuple[int, ...]) -> None:
     mask = graphs.buffer(*shape, dtype=dtypes.bool)
     scores = mask.where(graphs.buffer(*shape) * 0.125, -math.inf)
     assert kernels(graphs.softmax(scores)) == 1
 
 
-def test_layer_norm_is_one_kernel(graphs):
+def test_layer_norm_is_one_kernel(graphs: SimpleNamespace) -> None:
     assert kernels(graphs.layer_norm(graphs.buffer(32, 64), graphs.buffer(64), graphs.buffer(64))) == 1
 
 
-def test_linear_and_gelu_is_one_kernel(graphs):
+def test_linear_and_gelu_is_one_kernel(graphs: SimpleNamespace) -> None:
     assert (
         kernels(
             graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
@@ -88,20 +93,20 @@ def test_linear_and_gelu_is_one_kernel(graphs):
     )
 
 
-def test_two_layer_mlp_is_two_kernels(graphs):
+def test_two_layer_mlp_is_two_kernels(graphs: SimpleNamespace) -> None:
     h = graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
     made = plan(graphs.matmul(h, graphs.buffer(128, 10)) + graphs.buffer(10))
     assert reductions(made) == [1, 1]
 
 
-def test_attention_is_three_kernels_after_the_projections(graphs):
+def test_attention_is_three_kernels_after_the_projections(graphs: SimpleNamespace) -> None:
     q, k, v = (graphs.buffer(2, 4, 64, 16) for _ in range(3))
     scores = graphs.matmul(q, k.permute((0, 1, 3, 2))) * 0.25
     made = plan(graphs.matmul(graphs.softmax(scores), v))
     assert reductions(made) == [1, 2, 1]
 
 
-def test_operand_of_a_matmul_that_is_dear_is_stored(graphs):
+def test_operand_of_a_matmul_that_is_dear_is_stored(graphs: SimpleNamespace) -> None:
     assert kernels(graphs.matmul(graphs.gelu(graphs.buffer(64, 64)), graphs.buffer(64, 64))) == 2
     assert (
         kernels(
@@ -114,7 +119,7 @@ def test_operand_of_a_matmul_that_is_dear_is_stored(graphs):
     )
 
 
-def test_operand_of_a_matmul_that_is_a_view_is_not_stored(graphs):
+def test_operand_of_a_matmul_that_is_a_view_is_not_stored(graphs: SimpleNamespace) -> None:
     x = (
         graphs.buffer(64, 64)
         .permute((1, 0))
@@ -125,7 +130,7 @@ def test_operand_of_a_matmul_that_is_a_view_is_not_stored(graphs):
     assert kernels(graphs.matmul(x, graphs.buffer(64, 64, dtype=dtypes.f16).cast(F32))) == 1
 
 
-def test_reduce_with_two_users_is_stored(graphs):
+def test_reduce_with_two_users_is_stored(graphs: SimpleNamespace) -> None:
     total = graphs.buffer(64, 512).reduce(Ops.ADD, 1)
     made = plan(total + 1.0, total.alu(Ops.EXP2))  # its users join its kernel, which then need not store it
     assert [len(call.src[0].src) for call in made.calls] == [2]
@@ -133,7 +138,7 @@ def test_reduce_with_two_users_is_stored(graphs):
     assert kernels(total + 1.0, other.permute((1, 0))) == 2
 
 
-def test_reduce_within_a_reduce_is_stored_where_it_would_be_repeated(graphs):
+def test_reduce_within_a_reduce_is_stored_where_it_would_be_repeated(graphs: SimpleNamespace) -> None:
     assert (
         kernels(
             graphs.matmul(graphs.matmul(graphs.buffer(32, 32), graphs.buffer(32, 32)), graphs.buffer(32, 32))
@@ -143,14 +148,14 @@ def test_reduce_within_a_reduce_is_stored_where_it_would_be_repeated(graphs):
     assert kernels(graphs.buffer(8, 9, 10).reduce(Ops.ADD, 1).reduce(Ops.ADD, 1)) == 1
 
 
-def test_residual_stream_is_stored_once(graphs):
+def test_residual_stream_is_stored_once(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(32, 64)
     h = x + graphs.matmul(graphs.layer_norm(x, graphs.buffer(64), graphs.buffer(64)), graphs.buffer(64, 64))
     out = h + graphs.matmul(graphs.layer_norm(h, graphs.buffer(64), graphs.buffer(64)), graphs.buffer(64, 64))
     assert kernels(out) == 4
 
 
-def test_cheap_value_with_two_users_is_computed_twice(graphs):
+def test_cheap_value_with_two_users_is_computed_twice(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(64, 64) + 1.0
     made = plan(
         graphs.matmul(graphs.buffer(64, 64), graphs.buffer(64, 64)) + x, x.permute((1, 0)).reduce(Ops.ADD, 1)
@@ -159,7 +164,7 @@ def test_cheap_value_with_two_users_is_computed_twice(graphs):
     assert made.arena == 0
 
 
-def test_identical_kernels_have_one_body(graphs):
+def test_identical_kernels_have_one_body(graphs: SimpleNamespace) -> None:
     made = plan(
         *(
             graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
@@ -170,7 +175,7 @@ def test_identical_kernels_have_one_body(graphs):
     assert len(made.bodies) == 1
 
 
-def test_optimizer_update_is_one_kernel_in_place(graphs):
+def test_optimizer_update_is_one_kernel_in_place(graphs: SimpleNamespace) -> None:
     values, donors = graphs.adam()
     made = plan(*values, donors=donors)
     assert len(made.calls) == 1
@@ -178,7 +183,7 @@ def test_optimizer_update_is_one_kernel_in_place(graphs):
     assert len(made.inputs) == 4  # parameter, gradient and moments: nothing new
 
 
-def test_optimizer_updates_of_two_parameters_share_a_body(graphs):
+def test_optimizer_updates_of_two_parameters_share_a_body(graphs: SimpleNamespace) -> None:
     values, donors = graphs.adam(count=2)
     made = plan(*values, donors=donors)
     assert len(made.calls) == 2
@@ -186,7 +191,7 @@ def test_optimizer_updates_of_two_parameters_share_a_body(graphs):
     assert len(made.inputs) == 8
 
 
-def test_in_place_is_refused_where_another_element_is_read(graphs):
+def test_in_place_is_refused_where_another_element_is_read(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(4, 4)
     turned = plan(x.permute((1, 0)) + 1.0, donors={0: x})
     assert len(turned.inputs) == 2
@@ -194,14 +199,14 @@ def test_in_place_is_refused_where_another_element_is_read(graphs):
     assert len(row.inputs) == 2
 
 
-def test_in_place_where_it_is_refused_can_be_forced_by_a_copy(graphs):
+def test_in_place_where_it_is_refused_can_be_forced_by_a_copy(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(4, 4)
     made = plan(x.permute((1, 0)) + 1.0, donors={0: x}, must=True)
     assert len(made.calls) == 2
     assert len(made.inputs) == 1
 
 
-def test_in_place_store_runs_after_other_readers(graphs):
+def test_in_place_store_runs_after_other_readers(graphs: SimpleNamespace) -> None:
     x, y = graphs.buffer(16, 64), graphs.buffer(64, 16)
     made = plan(x * 2.0, graphs.matmul(x, y), donors={0: x})
     assert [call.src[0].toposort().keys() & set() for call in made.calls] == [set(), set()]
@@ -209,32 +214,32 @@ def test_in_place_store_runs_after_other_readers(graphs):
     assert made.calls[0] in next(a for a in store.src[1:] if a.op is Ops.AFTER).src[1:]
 
 
-def test_in_place_is_refused_for_a_reader_of_the_result(graphs):
+def test_in_place_is_refused_for_a_reader_of_the_result(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(16, 16)
     new = graphs.matmul(x, graphs.buffer(16, 16)).reshape((16, 16)) + 1.0
     again = plan(new, graphs.matmul(new, x), donors={0: x})
     assert len(again.inputs) == 4
 
 
-def test_swap_goes_through_scratch(graphs):
+def test_swap_goes_through_scratch(graphs: SimpleNamespace) -> None:
     a, b = graphs.buffer(4), graphs.buffer(4)
     made = plan(b, a, donors={0: a, 1: b}, must=True)
     assert len(made.inputs) == 2
     assert len(made.calls) == 3
 
 
-def test_constants_and_views_are_copied(graphs):
+def test_constants_and_views_are_copied(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(2, 3)
     assert kernels(x.permute((1, 0))) == 1
     assert kernels(UOp.const(F32, 2.0).reshape((1, 1)).expand((2, 3))) == 1
 
 
-def test_nothing_is_run_for_no_elements(graphs):
+def test_nothing_is_run_for_no_elements(graphs: SimpleNamespace) -> None:
     assert kernels(graphs.buffer(0, 3) + 1.0) == 0
     assert kernels(graphs.buffer(3, 0).reduce(Ops.ADD, 1)) == 1
 
 
-def test_limit_of_arguments(graphs):
+def test_limit_of_arguments(graphs: SimpleNamespace) -> None:
     values = [graphs.buffer(8) for _ in range(100)]
     total = values[0]
     for v in values[1:]:
@@ -246,12 +251,12 @@ def test_limit_of_arguments(graphs):
     assert len(plan(total, limits=limits).calls) == 8  # 15 values, six times 14 more, the last
 
 
-def test_one_operation_with_too_many_arguments(graphs):
+def test_one_operation_with_too_many_arguments(graphs: SimpleNamespace) -> None:
     with pytest.raises(UopError, match="reads 3 values at once"):
         plan(UOp(Ops.MULACC, [graphs.buffer(8) for _ in range(3)]), limits=Limits(arguments=3))
 
 
-def test_scratch_is_used_again(graphs):
+def test_scratch_is_used_again(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(64, 64)
     for _ in range(6):
         x = graphs.matmul(x, graphs.buffer(64, 64))
@@ -260,14 +265,14 @@ def test_scratch_is_used_again(graphs):
     assert made.arena == 2 * 64 * 64 * 4
 
 
-def test_long_chain(graphs):
+def test_long_chain(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(8)
     for _ in range(10_000):
         x = x + 1.0
     assert kernels(x) == 1
 
 
-def test_plan_does_not_depend_on_the_run(graphs):
+def test_plan_does_not_depend_on_the_run(graphs: SimpleNamespace) -> None:
     def build() -> list[str]:
         h = graphs.gelu(graphs.matmul(graphs.buffer(32, 64), graphs.buffer(64, 128)) + graphs.buffer(128))
         return [c.key for c in plan(graphs.matmul(h, graphs.buffer(128, 10)), graphs.softmax(h)).calls]
