@@ -4,6 +4,7 @@ A folder `c` below the cache folder holds
 
     <sha256>.so     a shared object with several kernels, and the digest of its own bytes at its end
     <sha256>.k      one a kernel, named by its source, flags and compiler: a symbolic link to the object that has it
+    <sha256>.json   the text of a kernel, by what it was lowered from (`generated`)
     failed/         the sources that a compiler refused
     lock-<digit>    advisory locks, by first digit of a kernel's name
     work-*/         a compilation under way; swept when an hour old
@@ -96,7 +97,7 @@ def build(kernels: Sequence[KernelSource]) -> list[Path]:
 
 def kernel_key(kernel: KernelSource, compiler: Compiler) -> str:
     """The name of a kernel in the cache: a digest of its source, the flags and the compiler."""
-    return _digest(VERSION, kernel.name, kernel.preamble, kernel.text, compiler.identity)
+    return digest(VERSION, kernel.name, kernel.preamble, kernel.text, compiler.identity)
 
 
 @contextmanager
@@ -118,10 +119,10 @@ def kernel_folder() -> Iterator[Path]:
 @functools.cache
 def _with_openmp(compiler: Compiler, folder: Path) -> Compiler:
     """Probed once a cache. That there is none is not written down: installing OpenMP must have an effect."""
-    known = folder / f"openmp-{_digest(VERSION, compiler.identity)[:16]}"
+    known = folder / f"openmp-{digest(VERSION, compiler.identity)[:16]}"
     openmp = known.exists()
     if not openmp:
-        with _workspace(folder) as work:
+        with workspace(folder) as work:
             openmp = has_openmp(compiler, work)
         if openmp:
             known.touch()
@@ -164,8 +165,8 @@ def _verify(path: Path, inode: int, size: int, modified: int) -> bool:
 def _compile(folder: Path, compiler: Compiler, kernels: dict[str, KernelSource]) -> dict[str, Path]:
     """Compile kernels, as many files at once as there are CPUs. What succeeds is kept even if another file fails."""
     units = _group(kernels, len(os.sched_getaffinity(0)))
-    names = [_digest(VERSION, text, compiler.identity) for text, _ in units]
-    with _workspace(folder) as work:
+    names = [digest(VERSION, text, compiler.identity) for text, _ in units]
+    with workspace(folder) as work:
         jobs: list[Job] = []
         for name, (text, keys) in zip(names, units, strict=True):
             source = work / f"{name[:16]}.c"
@@ -225,7 +226,7 @@ def _failure(folder: Path, job: Job, said: str) -> BackendError:
 
 
 @contextmanager
-def _workspace(folder: Path) -> Iterator[Path]:
+def workspace(folder: Path) -> Iterator[Path]:
     """A folder for one compilation, beside what it will make, gone at the end."""
     work = Path(tempfile.mkdtemp(prefix="work-", dir=folder))
     try:
@@ -256,5 +257,5 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(path)
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -15,8 +15,8 @@ from uop_ir import settings as ir_settings
 
 from .cache import KernelSource, active_compiler
 from .compiler import OPENMP
+from .generated import remembered
 from .loader import load
-from .lower import generate
 from .machine import this_machine
 from .runtime import REPLAY, CpuProgram, Memory, Replay
 from .settings import settings
@@ -27,7 +27,7 @@ class CpuBackend:
 
     name = "CPU"
 
-    def __init__(self, generate: Callable[[UOp], KernelSource] = generate) -> None:
+    def __init__(self, generate: Callable[[UOp], KernelSource] = remembered) -> None:
         """`generate`: from the body of a kernel to C."""
         self._generate = generate
         self._programs: weakref.WeakKeyDictionary[UOp, dict[Any, CpuProgram]] = weakref.WeakKeyDictionary()

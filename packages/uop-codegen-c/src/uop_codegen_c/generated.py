@@ -1,0 +1,64 @@
+"""The texts of kernels on disk: a kernel that any process has lowered is not lowered again. Week 2.
+
+A text is found by the content of the kernel's body, the freedoms, the machine, and the code that would lower it: the
+files of this package and of those it stands on. So a change of a rule, or another package in place of ours, finds
+nothing. A file that is damaged is not believed: its digest is checked, and the kernel is lowered again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import uop_ir
+import uop_rewrite
+from uop_ir import UOp
+
+from .cache import KernelSource, digest, kernel_folder, workspace
+from .freedoms import current_freedoms
+from .lower import generate
+from .machine import this_machine
+
+
+def remembered(body: UOp) -> KernelSource:
+    """The C of a kernel: from the cache folder, or lowered now and kept there."""
+    free = current_freedoms()
+    key = digest(lowering_identity(), body.key, repr(free), repr(this_machine()))
+    with kernel_folder() as folder:
+        path = folder / f"{key}.json"
+        found = _read(path)
+        if found is None:
+            found = generate(body, free)
+            with suppress(OSError):  # a cache that cannot be written serves what it has
+                _write(path, found)
+        return found
+
+
+@functools.cache
+def lowering_identity() -> str:
+    """A digest of the code that lowers kernels."""
+    found = hashlib.sha256()
+    for module in (uop_ir.__file__, uop_rewrite.__file__, __file__):
+        for path in sorted(Path(module or "").parent.glob("*.py")):
+            found.update(path.name.encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def _read(path: Path) -> KernelSource | None:
+    try:
+        written, text = path.read_text().split("\n", 1)
+        return KernelSource(**json.loads(text)) if written == digest(text) else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path, source: KernelSource) -> None:
+    text = json.dumps(asdict(source))
+    with workspace(path.parent) as work:
+        whole = work / path.name
+        whole.write_text(f"{digest(text)}\n{text}")
+        whole.replace(path)

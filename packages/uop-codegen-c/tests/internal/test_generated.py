@@ -1,0 +1,74 @@
+"""Texts of kernels on disk: found again, never believed when damaged, and not found by other code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from uop_codegen_c import Freedoms, generate, generated, settings
+from uop_codegen_c.generated import remembered
+from uop_ir import UOp, dtypes, override
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with override(settings, uop_cache=str(tmp_path)):
+        yield tmp_path / "c"
+
+
+def body(factor: float) -> UOp:
+    return UOp.sink(UOp.param(0, 4, dtypes.f32).store(UOp.param(1, 4, dtypes.f32) * factor))
+
+
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> list[UOp]:
+    """The kernels that were lowered, in order."""
+    seen: list[UOp] = []
+
+    def spy(kernel: UOp, free: Freedoms) -> object:
+        seen.append(kernel)
+        return generate(kernel, free)
+
+    monkeypatch.setattr(generated, "generate", spy)
+    return seen
+
+
+def test_a_text_is_lowered_once(folder: Path, lowered: list[UOp]) -> None:
+    first = remembered(body(2.0))
+    assert remembered(body(2.0)) == first == generate(body(2.0))
+    remembered(body(3.0))
+    assert lowered == [body(2.0), body(3.0)]
+
+
+def test_settings_tell_texts_apart(folder: Path, lowered: list[UOp]) -> None:
+    remembered(body(2.0))
+    with override(settings, strict=1):
+        remembered(body(2.0))
+    with override(settings, opt=0):
+        remembered(body(2.0))
+    assert len(lowered) == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"0" * 64 + b"\n{}"])
+def test_a_damaged_text_is_lowered_again(folder: Path, lowered: list[UOp], damage: bytes) -> None:
+    want = remembered(body(2.0))
+    (path,) = folder.glob("*.json")
+    path.write_bytes(damage)
+    assert remembered(body(2.0)) == want
+    assert len(lowered) == 2
+    assert remembered(body(2.0)) == want
+    assert len(lowered) == 2
+
+
+def test_other_code_finds_nothing(folder: Path, lowered: list[UOp], monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered(body(2.0))
+    monkeypatch.setattr(generated, "lowering_identity", lambda: "other")
+    remembered(body(2.0))
+    assert len(lowered) == 2
+
+
+def test_nothing_half_written_is_left(folder: Path) -> None:
+    remembered(body(2.0))
+    assert not list(folder.glob("work-*"))
