@@ -1,0 +1,254 @@
+"""The text of each value from the texts of its sources. Weeks 2 and 6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from uop_ir import BackendError, DType, Kind, Ops, UOp, dtypes
+from uop_rewrite import bounds
+
+from . import ctext
+from .loops import length
+from .writer import ATOM, BITS, CHOICE, COMPARE, EQUAL, PRODUCT, SUM, UNARY, Renderer, Text, lane_of
+
+
+def expression(r: Renderer, node: UOp) -> Text:
+    """The text of a value from the texts of its sources."""
+    rule = EXPRESSION.get(node.op)
+    if rule is None:
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
+    return rule(r, node)
+
+
+def _const(r: Renderer, node: UOp) -> Text:
+    text = str(node.value) if node.dtype is dtypes.index else ctext.literal(node.arg)
+    return Text(text, UNARY if text.startswith("-") else ATOM)
+
+
+def _stack(r: Renderer, node: UOp) -> Text:
+    lanes = len(node.src)
+    return Text(f"({r.type(node.dtype, lanes)}){{{', '.join(_stack_lane(r, s) for s in node.src)}}}", UNARY)
+
+
+def _stack_lane(r: Renderer, node: UOp) -> str:
+    text = r.text(node).text
+    return f"-({text})" if node.dtype is dtypes.bool else text
+
+
+def _lane_of(r: Renderer, node: UOp) -> Text:
+    """INDEX of a vector by a constant lane. INDEX of memory is written where it is loaded or stored."""
+    return Text(lane_of(r.operand(node.src[0], 2, ATOM), node.dtype, int(node.src[1].value)), ATOM)
+
+
+def _arithmetic(r: Renderer, node: UOp) -> Text:
+    """ADD, SUB, MUL: signed integers wrap by way of unsigned ones."""
+    lanes, dtype, sign = length(node), node.dtype, ctext.INFIX[node.op]
+    binding = PRODUCT if node.op is Ops.MUL else SUM
+    left_binding, right_binding = binding, binding + (node.op is not Ops.ADD)
+    if dtype is dtypes.index and lanes == 1:
+        left, right = (s.within(b) for s, b in zip(
+            (r.text(node.src[0]), r.text(node.src[1])), (left_binding, right_binding), strict=True))  # fmt: skip
+        return Text(f"{left}{sign}{right}", binding)
+    left, right = r.operand(node.src[0], lanes, left_binding), r.operand(node.src[1], lanes, binding + 1)
+    if dtype.kind is not Kind.SIGNED and not (dtype.kind is Kind.UNSIGNED and dtype.bits < 32 and lanes == 1):
+        return Text(f"{left} {sign} {right}", binding)
+    if lanes > 1:
+        u, t = ctext.vector(ctext.UNSIGNED[dtype], lanes), ctext.vector(dtype, lanes)
+    else:
+        u, t = ("uint64_t" if dtype.bits == 64 else "uint32_t"), ctext.SCALAR[dtype]
+    left, right = r.operand(node.src[0], lanes, UNARY), r.operand(node.src[1], lanes, UNARY)
+    return Text(f"({t})(({u}){left} {sign} ({u}){right})", UNARY)
+
+
+def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
+    """An operator on any type; C computes on int what is narrower, and the cast says that it is narrow again."""
+
+    def rule(r: Renderer, node: UOp) -> Text:
+        lanes = length(node)
+        left, right = (r.operand(s, lanes, UNARY) for s in node.src)
+        text = Text(f"{left} {ctext.INFIX[node.op]} {right}", binding)
+        narrow = lanes == 1 and node.dtype.is_int and node.dtype.bits < 32
+        return Text(f"({ctext.SCALAR[node.dtype]}){text.within(ATOM)}", UNARY) if narrow else text
+
+    return rule
+
+
+def _exclusive_or(r: Renderer, node: UOp) -> Text:
+    """gcc takes `x ^ 255` of a narrow type for a complement and warns where it is compared: a helper hides it."""
+    if length(node) == 1 and node.dtype.is_int and node.dtype.bits < 32:
+        return _helper(ctext.xor_helper)(r, node)
+    return _infix(BITS)(r, node)
+
+
+def _compare(r: Renderer, node: UOp) -> Text:
+    lanes, source = length(node), r.real(node.src[0].dtype)
+    tight = dtypes.index in (node.src[0].dtype,) and lanes == 1
+    left, right = (r.operand(s, lanes, SUM if tight else UNARY) for s in node.src)
+    binding = COMPARE if node.op is Ops.CMPLT else EQUAL
+    if lanes == 1:
+        return Text(f"{left} {ctext.INFIX[node.op]} {right}", binding)
+    if source is dtypes.bool and node.op is Ops.CMPLT:
+        return Text(f"~{left} & {right}", BITS)
+    text = f"{left} {ctext.INFIX[node.op]} {right}"
+    if ctext.mask_of(source) is dtypes.i32:
+        return Text(text, binding)
+    return Text(f"__builtin_convertvector({text}, {ctext.vector(dtypes.bool, lanes)})")
+
+
+def _helper(make: Callable[[DType], tuple[str, str]]) -> Callable[[Renderer, UOp], Text]:
+    """A call of a scalar helper, or of its vector form lane by lane."""
+
+    def rule(r: Renderer, node: UOp) -> Text:
+        lanes, dtype = length(node), r.real(node.dtype)
+        scalar = make(dtype)
+        return _call(r, node, scalar, dtype, (dtype,) * len(node.src), lanes)
+
+    return rule
+
+
+def _call(
+    r: Renderer, node: UOp, scalar: tuple[str, str], result: DType, args: tuple[DType, ...], lanes: int
+) -> Text:
+    name = r.helper(scalar)
+    if lanes > 1:
+        name = r.helper(scalar, ctext.lanewise(scalar[0], result, args, lanes))
+    return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
+
+
+def _divide(r: Renderer, node: UOp) -> Text:
+    """DIV and MOD: floats by operator, index by operator where neither side is negative, the rest by helper."""
+    lanes = length(node)
+    if node.dtype.is_float and node.op is Ops.DIV:
+        return _infix(PRODUCT)(r, node)
+    if (
+        node.dtype is dtypes.index
+        and lanes == 1
+        and bounds(node.src[0])[0] >= 0
+        and bounds(node.src[1])[0] > 0
+    ):
+        left, right = r.text(node.src[0]).within(PRODUCT), r.text(node.src[1]).within(UNARY)
+        return Text(f"{left}{'/' if node.op is Ops.DIV else '%'}{right}", PRODUCT)
+    return _helper(ctext.floor_div_helper if node.op is Ops.DIV else ctext.floor_mod_helper)(r, node)
+
+
+def _shift(r: Renderer, node: UOp) -> Text:
+    """A shift by a constant below the width is an operator; any other is a helper."""
+    lanes, dtype, count = length(node), node.dtype, node.src[1]
+    if count.op is Ops.CONST and 0 <= int(count.value) < dtype.bits and dtype.bits >= 32:
+        x, n = r.operand(node.src[0], lanes, UNARY), int(count.value)
+        if node.op is Ops.SHR:
+            return Text(f"{x} >> {n}", BITS)
+        unsigned = ctext.UNSIGNED.get(dtype, dtype)
+        u = ctext.SCALAR[unsigned] if lanes == 1 else ctext.vector(unsigned, lanes)
+        return Text(f"({r.type(dtype, lanes)})(({u}){x} << {n})", UNARY)
+    return _helper(lambda t: ctext.shift_helper(node.op, t))(r, node)
+
+
+def _negate(r: Renderer, node: UOp) -> Text:
+    lanes, dtype = length(node), node.dtype
+    x = r.operand(node.src[0], lanes, ATOM)
+    if dtype.is_float or dtype is dtypes.index:
+        return Text(f"-{x}" if not x.startswith("-") else f"-({x})", UNARY)
+    unsigned = ctext.UNSIGNED.get(dtype, dtype)
+    u = ctext.SCALAR[unsigned] if lanes == 1 else ctext.vector(unsigned, lanes)
+    zero = "0u" if lanes == 1 else f"({u}){{0}}"
+    return Text(f"({r.type(dtype, lanes)})({zero} - ({u}){x})", UNARY)
+
+
+def _reciprocal(r: Renderer, node: UOp) -> Text:
+    lanes = length(node)
+    one = UOp.const(node.dtype, 1.0)
+    r.texts.setdefault(one, _const(r, one))
+    return Text(f"{r.operand(one, lanes)} / {r.operand(node.src[0], lanes, UNARY)}", PRODUCT)
+
+
+def _maximum(r: Renderer, node: UOp) -> Text:
+    lanes, dtype = length(node), r.real(node.dtype)
+    if lanes == 1:
+        name = r.helper(ctext.max_helper(dtype))
+    else:
+        name = r.helper(ctext.max_vector_helper(dtype, lanes))
+    return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
+
+
+def _mulacc(r: Renderer, node: UOp) -> Text:
+    lanes, dtype = length(node), node.dtype
+    if not dtype.is_float:
+        product = UOp(Ops.MUL, node.src[:2])
+        r.texts[product] = _arithmetic(r, product)
+        return _arithmetic(r, product + node.src[2])
+    vectors = (ctext.fma_vector_helper(dtype, lanes),) if lanes > 1 else ()
+    name = r.helper(ctext.fma_helper(dtype), *vectors)
+    return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
+
+
+def _where(r: Renderer, node: UOp) -> Text:
+    lanes, dtype = length(node), r.real(node.dtype)
+    if not node.src[0].shape:
+        condition = r.text(node.src[0]).within(BITS)
+        yes, no = (r.operand(s, lanes, BITS) for s in node.src[1:])
+        return Text(f"{condition} ? {yes} : {no}", CHOICE)
+    name = r.helper(ctext.select_helper(dtype, lanes))
+    return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
+
+
+def _cast(r: Renderer, node: UOp) -> Text:
+    lanes, source, target = length(node), r.real(node.src[0].dtype), r.real(node.dtype)
+    x = r.operand(node.src[0], lanes, UNARY)
+    if source is target:
+        return Text(x, UNARY)
+    if target is dtypes.bool:
+        if lanes == 1:
+            return Text(f"{x} != 0", EQUAL)
+        test = f"{x} != ({ctext.vector(source, lanes)}){{0}}"
+        mask = ctext.vector(dtypes.bool, lanes)
+        return (
+            Text(test, EQUAL)
+            if ctext.mask_of(source) is dtypes.i32
+            else Text(f"__builtin_convertvector({test}, {mask})")
+        )
+    if source.is_float and not target.is_float:
+        return _call(r, node, ctext.to_int_helper(source, target), target, (source,), lanes)
+    if lanes == 1:
+        return Text(f"({ctext.SCALAR[target]}){r.text(node.src[0]).within(UNARY)}", UNARY)
+    x = f"-({x})" if source is dtypes.bool else x
+    return Text(f"__builtin_convertvector({x}, {ctext.vector(target, lanes)})")
+
+
+def _bitcast(r: Renderer, node: UOp) -> Text:
+    lanes, source, target = length(node), node.src[0].dtype, node.dtype
+    x = r.operand(node.src[0], lanes)
+    if source.is_float and not target.is_float:
+        return Text(f"{r.helper(ctext.bits_helper(source, target, lanes))}({x})")
+    if target.is_float and not source.is_float and lanes == 1:
+        return Text(f"{r.helper(ctext.float_helper(source, target))}({x})")
+    return Text(f"({r.type(target, lanes)}){r.operand(node.src[0], lanes, UNARY)}", UNARY)
+
+
+EXPRESSION: dict[Ops, Callable[[Renderer, UOp], Text]] = {
+    Ops.CONST: _const,
+    Ops.STACK: _stack,
+    Ops.INDEX: _lane_of,
+    Ops.ADD: _arithmetic,
+    Ops.SUB: _arithmetic,
+    Ops.MUL: _arithmetic,
+    Ops.DIV: _divide,
+    Ops.MOD: _divide,
+    Ops.AND: _infix(BITS),
+    Ops.OR: _infix(BITS),
+    Ops.XOR: _exclusive_or,
+    Ops.SHL: _shift,
+    Ops.SHR: _shift,
+    Ops.CMPLT: _compare,
+    Ops.CMPNE: _compare,
+    Ops.CMPEQ: _compare,
+    Ops.MAX: _maximum,
+    Ops.NEG: _negate,
+    Ops.RECIP: _reciprocal,
+    Ops.SQRT: _helper(ctext.sqrt_helper),
+    Ops.TRUNC: _helper(ctext.trunc_helper),
+    Ops.MULACC: _mulacc,
+    Ops.WHERE: _where,
+    Ops.CAST: _cast,
+    Ops.BITCAST: _bitcast,
+}

@@ -1,0 +1,193 @@
+"""What each node of a linear program adds to the text of its function. Weeks 2 and 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from uop_ir import AddrSpace, AxisType, BackendError, Kind, Ops, UOp, dtypes
+from uop_rewrite import build, linear
+
+from . import ctext
+from .expressions import expression
+from .loops import length
+from .rangeify import simplify
+from .writer import BITS, CHOICE, COMPARE, SUM, UNARY, Renderer, Text, lane_of, memory_of
+
+#: A text longer than this gets a name although it is used once.
+LONG = 60
+EFFECTS = frozenset({Ops.SINK, Ops.AFTER, Ops.ALLOC, Ops.PARAM, Ops.BARRIER})
+
+
+def statement(r: Renderer, node: UOp) -> None:
+    """Write a node of a linear program."""
+    STATEMENT.get(node.op, _value)(r, node)
+
+
+def _range(r: Renderer, node: UOp) -> None:
+    name = f"ridx{node.arg[0]}"
+    if node.arg[1] is AxisType.THREAD:
+        r.line("#pragma omp parallel for schedule(static)")
+        r.lines[-1] = r.lines[-1].lstrip()
+    end = r.text(node.src[0]).within(COMPARE)
+    r.line(f"for ({r.index_type} {name} = 0; {name} < {end}; {name}++) {{")
+    r.texts[node] = Text(name)
+    r.depth += 1
+
+
+def _end(r: Renderer, node: UOp) -> None:
+    for _ in node.src[1:]:
+        r.depth -= 1
+        r.line("}")
+
+
+def _special(r: Renderer, node: UOp) -> None:
+    """An index of the grid, as a constant by its name."""
+    if node.arg not in r.dialect.special:
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r} {node.arg}")
+    r.line(f"const {r.index_type} {node.arg} = {r.dialect.special[node.arg]};")
+    r.texts[node] = Text(node.arg)
+
+
+def _if(r: Renderer, node: UOp) -> None:
+    r.line(f"if ({r.text(node.src[0]).text}) {{")
+    r.depth += 1
+
+
+def _endif(r: Renderer, node: UOp) -> None:
+    r.depth -= 1
+    r.line("}")
+
+
+def _nothing(r: Renderer, node: UOp) -> None:
+    if node.op is Ops.ALLOC and node.arg.addrspace is AddrSpace.LOCAL:
+        t = ctext.SCALAR[node.arg.dtype]
+        r.line(f"{t} buf{node.arg.slot}[{max(node.arg.size, 1)}] __attribute__((aligned(64)));")
+        r.texts[node] = Text(f"buf{node.arg.slot}")
+    elif node.op is Ops.AFTER and node.src[0] in r.texts:
+        r.texts[node] = r.texts[node.src[0]]
+
+
+def _store(r: Renderer, node: UOp) -> None:
+    place, value = node.src
+    memory = memory_of(place)
+    lanes = max(length(place), length(value))
+    text = r.operand(value, lanes)
+    if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
+        name = f"acc{memory.arg.slot}"
+        declare = "" if memory in r.declared else r.type(memory.dtype, lanes) + " "
+        r.declared.add(memory)
+        r.line(f"{declare}{name} = {text};")
+        return
+    guard = place.src[2] if len(place.src) == 3 else None
+    base = r.text(memory).text
+    position = place.src[1]
+    stride = None if lanes == 1 else _stride(position)
+    if guard is not None and (guard.shape or stride is None) and lanes > 1:
+        raise BackendError("a vector store with a validity for each lane", remedy="OPT=0")
+    if guard is not None:
+        r.line(f"if ({r.text(guard).text}) {{")
+        r.depth += 1
+    if lanes == 1:
+        r.line(f"{base}[{r.text(position).text}] = {text};")
+    elif stride is not None and stride[1] == 1:
+        name = r.helper(ctext.store_helper(memory.dtype, lanes))
+        r.line(f"{name}({base} + {r.text(stride[0]).within(SUM)}, {text});")
+    else:
+        name = r.name(memory.dtype, lanes, text)
+        for lane, at in enumerate(_lanes(position, lanes)):
+            r.line(f"{base}[{r.text(at).text}] = {lane_of(name, memory.dtype, lane)};")
+    if guard is not None:
+        r.depth -= 1
+        r.line("}")
+
+
+def _stride(position: UOp) -> tuple[UOp, int] | None:
+    """(first, step) where the lanes of a position are first + step * lane; else None."""
+    form = linear(position)
+    vectors = [(t, k) for t, k in form.terms if t.shape]
+    if len(vectors) != 1 or not _is_iota(vectors[0][0]):
+        return None
+    rest = type(form)(tuple((t, k) for t, k in form.terms if not t.shape), form.constant)
+    return build(rest), vectors[0][1]
+
+
+def _is_iota(node: UOp) -> bool:
+    return node.op is Ops.STACK and all(s.op is Ops.CONST and s.value == i for i, s in enumerate(node.src))
+
+
+def _lanes(position: UOp, lanes: int) -> list[UOp]:
+    """The position of each lane, as scalars."""
+    iotas = [n for n in position.toposort() if n.op is Ops.STACK]
+    return [simplify(position.substitute({n: n.src[lane] for n in iotas})) for lane in range(lanes)]
+
+
+def _load(r: Renderer, node: UOp) -> None:
+    place = node.src[0]
+    memory = memory_of(place)
+    lanes = length(node)
+    if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
+        r.texts[node] = Text(f"acc{memory.arg.slot}")
+        return
+    if lanes == 1:
+        element = f"{r.text(memory).text}[{r.text(place.src[1]).text}]"
+        valid = place.src[2] if len(place.src) == 3 else None
+        text = (
+            Text(element) if valid is None else Text(f"{r.text(valid).within(BITS)} ? {element} : 0", CHOICE)
+        )
+    else:
+        text = _load_vector(r, node, memory, lanes)
+    # memory that the kernel stores to is read before the stores of the iteration
+    if r.uses[node] == 1 and node not in r.hoisted and memory not in r.stored and lanes == 1:
+        r.texts[node] = text
+    else:
+        r.texts[node] = Text(r.name(node.dtype, lanes, text.text))
+
+
+def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
+    place = node.src[0]
+    base = r.text(memory).text
+    valid = place.src[2] if len(place.src) == 3 else None
+    t = ctext.vector(node.dtype, lanes)
+    stride = _stride(place.src[1])
+    if stride is not None and stride[1] == 1 and (valid is None or not valid.shape):
+        name = r.helper(ctext.load_helper(node.dtype, lanes))
+        text = f"{name}({base} + {r.text(stride[0]).within(SUM)})"
+        return (
+            Text(text)
+            if valid is None
+            else Text(f"{r.text(valid).within(BITS)} ? {text} : ({t}){{0}}", CHOICE)
+        )
+    elements = [f"{base}[{r.text(at).text}]" for at in _lanes(place.src[1], lanes)]
+    if node.dtype is dtypes.bool:
+        elements = [f"-{e}" for e in elements]
+    if valid is not None:
+        mask = r.text(valid).text
+        if valid.shape and valid.op is not Ops.LOAD:
+            mask = r.name(dtypes.bool, lanes, mask)
+        tests = [f"{mask}[{i}]" if valid.shape else f"({mask})" for i in range(lanes)]
+        elements = [f"{m} ? {e} : 0" for m, e in zip(tests, elements, strict=True)]
+    return Text(f"({t}){{{', '.join(elements)}}}", UNARY)
+
+
+def _value(r: Renderer, node: UOp) -> None:
+    if node.dtype.kind is Kind.VOID:
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
+    if node.dtype is dtypes.index or (node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU):
+        return
+    text = expression(r, node)
+    wanted = r.uses[node] > 1 or node in r.hoisted or (len(text.text) > LONG and node not in r.stores)
+    if wanted and node.op not in (Ops.CONST, Ops.STACK) and not text.text.isidentifier():
+        text = Text(r.name(node.dtype, length(node), text.text))
+    r.texts[node] = text
+
+
+STATEMENT: dict[Ops, Callable[[Renderer, UOp], None]] = {
+    **dict.fromkeys(EFFECTS, _nothing),
+    Ops.RANGE: _range,
+    Ops.END: _end,
+    Ops.SPECIAL: _special,
+    Ops.IF: _if,
+    Ops.ENDIF: _endif,
+    Ops.STORE: _store,
+    Ops.LOAD: _load,
+}
