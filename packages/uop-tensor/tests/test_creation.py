@@ -7,9 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from uop_ir import DType, Ops, dtypes, evaluate
+from uop_ir import DType, dtypes
 from uop_tensor import Tensor, TensorError, manual_seed
-from uop_tensor.creation import count
 
 NUMPY = [d for d in dtypes.all if d is not dtypes.index]
 
@@ -98,20 +97,6 @@ def test_constants() -> None:
     for like, value in ((t.zeros_like(), 0), (t.ones_like(), 1), (t.full_like(5), 5)):
         np.testing.assert_array_equal(like.numpy(), np.full((2, 3), value, np.int16))
         assert like.dtype is dtypes.i16
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 100, 4095, 4096, 4097, 5000])
-def test_count_is_a_sum_of_tables(n: int) -> None:
-    node = count(n, dtypes.i32)
-    np.testing.assert_array_equal(evaluate([node], {})[0], np.arange(n, dtype=np.int32))
-    assert Ops.BUFFER not in {x.op for x in node.toposort()}
-    assert len(node.toposort()) < 250
-
-
-def test_count_of_millions_has_few_nodes() -> None:
-    node = count(10**7, dtypes.i32)
-    assert node.shape == (10**7,)
-    assert len(node.toposort()) < 350
 
 
 @pytest.mark.parametrize(

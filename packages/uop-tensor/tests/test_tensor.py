@@ -8,7 +8,6 @@ import pytest
 
 from uop_ir import Ops, UopError, dtypes
 from uop_tensor import Tensor, TensorError
-from uop_tensor.live import JitError, tracing
 
 
 def test_properties() -> None:
@@ -146,29 +145,3 @@ def test_an_error_is_raised_where_the_mistake_is_made() -> None:
         "+: shapes (2,) and (3,) do not broadcast "
         "(aligned on the right, sizes must be equal or 1; reshape or unsqueeze one)"
     )
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        lambda t: t.numpy(),
-        lambda t: t.item(),
-        lambda t: t.tolist(),
-        lambda t: bool(t),
-        lambda t: Tensor.rand(2),
-    ],
-)
-def test_values_are_not_asked_for_in_a_trace(method: Callable[[Tensor], object]) -> None:
-    t = Tensor([1.0])
-    with tracing("step"):
-        assert repr(t * 2) == "Tensor(shape=(1,), dtype=f32, traced)"
-        assert t.realize() is t
-        with pytest.raises(JitError, match="while step is traced"):
-            method(t * 2)
-
-
-def test_a_trace_is_told_of_assignments() -> None:
-    t = Tensor([1.0])
-    with tracing("step") as capture:
-        t.assign(t + 1)
-    assert list(capture.assignments.values()) == [t]
