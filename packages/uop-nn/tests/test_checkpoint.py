@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from uop_nn.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from uop_nn import CheckpointError, load_checkpoint, save_checkpoint
 
 TENSORS: dict[str, Any] = {
     "weight": np.arange(12, dtype=np.float32).reshape(3, 4).T[::2],

@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uop_nn.attention import Block, CausalSelfAttention, FeedForward
-from uop_nn.gpt import Gpt, GptConfig
-from uop_nn.layers import Embedding, LayerNorm, Linear
-from uop_nn.mlp import Mlp
-from uop_nn.module import ModelError, Module
+from uop_nn import (
+    Block,
+    CausalSelfAttention,
+    Embedding,
+    FeedForward,
+    Gpt,
+    GptConfig,
+    LayerNorm,
+    Linear,
+    Mlp,
+    ModelError,
+    Module,
+)
 from uop_tensor import Tensor
 
 Array = NDArray[np.float64]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop_nn.layers import Linear
-from uop_nn.mlp import Mlp
-from uop_nn.module import ModelError, Module
+from uop_nn import Linear, Mlp, ModelError, Module
 from uop_tensor import Tensor
 
 

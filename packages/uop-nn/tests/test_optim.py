@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uop_nn.module import ModelError
-from uop_nn.optim import SGD, AdamW, Optimizer, OptimizerError
+from uop_nn import SGD, AdamW, ModelError, Optimizer, OptimizerError
 from uop_tensor import Tensor, jit
 
 Array = NDArray[np.float64]

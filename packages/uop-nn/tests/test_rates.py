@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from uop_nn.rates import warmup_cosine
+from uop_nn import warmup_cosine
 
 
 def test_a_warm_up_and_half_a_cosine() -> None:

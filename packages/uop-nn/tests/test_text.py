@@ -1,9 +1,8 @@
-"""Tokens, batches and the embedded text."""
+"""Tokens and batches."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 
 import numpy as np
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uop_nn.download import DataError
-from uop_nn.text import CharTokenizer, embedded_text, random_batches, train_validation_split
+from uop_nn import CharTokenizer, DataError, random_batches, train_validation_split
 
 
 def test_tokens_are_the_ranks_of_the_characters() -> None:
@@ -121,17 +119,3 @@ def test_split() -> None:
     for fraction in (0.0, 1.0, -3.0, float("nan")):
         with pytest.raises(DataError, match="fraction"):
             train_validation_split(train, fraction)
-
-
-def test_embedded_text_is_worth_training_on() -> None:
-    text = embedded_text()
-    assert len(text) >= 20_000
-    assert text.isascii()
-    assert 50 <= len(set(text)) <= 70
-    speeches = text.rstrip("\n").split("\n\n")
-    assert len(speeches) > 250
-    for speech in speeches:
-        assert re.fullmatch(r"[A-Z ]+:(\n[^\n ][^\n]*[^\n ])+", speech), speech
-    assert max(Counter(speeches).values()) == 1
-    lines = [line for line in text.splitlines() if len(line) > 30]
-    assert max(Counter(lines).values()) == 1
