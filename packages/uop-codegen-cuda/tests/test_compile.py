@@ -13,7 +13,6 @@ import pytest
 
 from uop_codegen_c import Freedoms
 from uop_codegen_cuda import compile_cubin, generate
-from uop_codegen_cuda.doctor import doctor
 from uop_ir import BackendError, DType, Ops, UOp, dtypes
 
 needs_nvrtc = pytest.mark.skipif(
@@ -87,16 +86,6 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(BackendError, match=r'pip install "uop-codegen-cuda\[cuda\]"'):
         compile_cubin("")
-    ((status, name, detail),) = doctor()
-    assert (status, name) == ("warn", "NVRTC")
-    assert "pip install" in detail
-
-
-@needs_nvrtc
-def test_doctor() -> None:
-    ((status, name, detail),) = doctor()
-    assert (status, name) == ("ok", "NVRTC")
-    assert re.match(r"\d+\.\d+, for sm_80", detail)
 
 
 def test_freedoms_reach_the_text() -> None:
