@@ -13,12 +13,13 @@ from .cli import CommandParser
 from .definitions import definition
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
+from .infer_structure import REDUCE_IDENTITY, call_params
 from .interp import evaluate, run_program
 from .interp_steps import fold
 from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .settings import override, read_settings, settings
-from .table import OPS, REDUCE_IDENTITY, call_params
+from .table import OPS
 from .uir_parse import Parsed, parse_uir, read_uir
 from .uir_print import format_uir
 from .uop import UOp, index, toposort

@@ -8,10 +8,10 @@ from .cli import CommandParser
 from .doctor import doctor
 from .dtype import dtypes
 from .errors import UopError, VerifyError
+from .infer_structure import call_params
 from .interp import evaluate, run_program
 from .ops import Ops
 from .run_inputs import Array, free_nodes, is_memory, name, read_memory, read_scalars
-from .table import call_params
 from .uir_parse import read_uir
 from .uop import UOp, toposort
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from .backend import Limits, Plan, as_bytes
 from .dtype import DType
 from .errors import BackendError
+from .infer_structure import call_params
 from .interp import Interpreter, arranged
 from .interp_steps import scalar
 from .ops import Ops
-from .table import call_params
 from .uir_print import format_uir
 from .uop import UOp
 

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from .definitions import DEFINED, definition
 from .dtype import Const, DType, constant, dtypes
 from .errors import BoundsError, UopError, VerifyError
+from .infer_structure import REDUCE_IDENTITY, call_params
 from .interp_memory import Place, base, read, scratch, write
 from .interp_movement import MOVEMENT
 from .ops import AddrSpace, Ops, Param
 from .scalar import EVALUATE, INDEX_ARITHMETIC, evaluate_op, from_array, index_op, to_array
-from .table import REDUCE_IDENTITY, call_params
 from .uop import UOp
 
 Array: TypeAlias = "npt.NDArray[Any]"

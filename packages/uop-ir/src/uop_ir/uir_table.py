@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .dtype import Const, DType, by_name, dtypes, float_from_bits, float_to_bits
 from .errors import VerifyError
+from .infer_structure import REDUCE_IDENTITY
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
-from .table import REDUCE_IDENTITY
 
 
 class Token(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any, final
 from .dtype import DType, constant, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
-from .table import infer, text
+from .shapes import text
+from .table import infer
 
 _Key = tuple[Ops, tuple[int, ...], Any]
 

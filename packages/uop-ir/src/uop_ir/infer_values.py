@@ -1,0 +1,147 @@
+"""Inference for values: movement and elementwise ops, what each accepts, and what it gives. Week 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .dtype import Const, DType, Kind, dtypes
+from .ops import AddrSpace, Ops
+from .shapes import (
+    VALUE,
+    Infer,
+    Result,
+    Shape,
+    broadcast,
+    extent,
+    fail,
+    pairs,
+    product,
+    sizes,
+    text,
+)
+
+if TYPE_CHECKING:
+    from .uop import UOp
+
+# movement
+
+
+def reshape_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    x, shape = src[0], sizes(op, src, arg)
+    if product(x.shape) != product(shape):
+        raise fail(op, f"{text(x.shape)} does not have as many elements as {text(shape)}", part="sizes")
+    return x.dtype, shape, x.addrspace
+
+
+def expand_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    x, shape = src[0], sizes(op, src, arg)
+    if len(x.shape) != len(shape) or any(a != b and a != 1 for a, b in zip(x.shape, shape, strict=True)):
+        what = f"{text(x.shape)} does not grow to {text(shape)}"
+        raise fail(op, what, "an axis is kept or grows from 1", "sizes")
+    return x.dtype, shape, x.addrspace
+
+
+def permute_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    x = src[0]
+    if not isinstance(arg, tuple) or sorted(arg) != list(range(len(x.shape))):
+        raise fail(op, f"{arg!r} is no order of the axes of {text(x.shape)}", part="axes")
+    return x.dtype, tuple(x.shape[a] for a in arg), x.addrspace
+
+
+def flip_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    x = src[0]
+    if not isinstance(arg, tuple) or len(arg) != len(x.shape) or any(type(a) is not bool for a in arg):
+        raise fail(op, f"{arg!r} for a value of shape {text(x.shape)}", "one bool an axis", "axes")
+    return x.dtype, x.shape, x.addrspace
+
+
+def pad_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    x, bounds = src[0], pairs(op, src, arg)
+    shape = tuple(_grow(size, before, after) for size, (before, after) in zip(x.shape, bounds, strict=True))
+    return x.dtype, shape, AddrSpace.ALU
+
+
+def _grow(size: int | UOp, before: int | UOp, after: int | UOp) -> int | UOp:
+    for width in (before, after):
+        size = width + size if isinstance(size, int) else (size if width == 0 else size + width)
+    return size
+
+
+def shrink_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    x, bounds = src[0], pairs(op, src, arg)
+    for size, (begin, end) in zip(x.shape, bounds, strict=True):
+        known = [d for d in (begin, end, size) if isinstance(d, int)]
+        if known != sorted(known):
+            what = f"part {text((begin, end))} of an axis of {text((size,))}"
+            raise fail(op, what, "0 <= begin <= end <= size", "sizes")
+        if not isinstance(end, int) and end.op is Ops.PARAM and isinstance(size, int) and end.arg.max > size:
+            raise fail(op, f"end {end.arg.name} may be {end.arg.max}, past an axis of {size}", part="sizes")
+    shape = tuple(extent(begin, end) for begin, end in bounds)
+    if any(isinstance(size, int) and size < 0 for size in shape):
+        raise fail(op, f"parts of {text(shape)} elements", "0 <= begin <= end <= size", "sizes")
+    return x.dtype, shape, x.addrspace
+
+
+def stack_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    first = src[0]
+    for x in src[1:]:
+        if x.dtype is not first.dtype or x.shape != first.shape:
+            raise fail(
+                op, f"{x.dtype}{text(x.shape)} beside {first.dtype}{text(first.shape)}", "all must be alike"
+            )
+    return first.dtype, (len(src), *first.shape), AddrSpace.ALU
+
+
+# values
+
+
+def const_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    if not isinstance(arg, Const):
+        raise fail(op, f"arg must be a Const, not {arg!r}", "use UOp.const")
+    if arg.dtype.kind not in VALUE:
+        raise fail(op, f"no constant is of dtype {arg.dtype}", part="dtype")
+    return arg.dtype, (), AddrSpace.ALU
+
+
+def _same(op: Ops, src: tuple[UOp, ...], kinds: frozenset[Kind]) -> tuple[DType, Shape]:
+    """The one dtype of all operands, which must be of a kind in `kinds`, and their broadcast shape."""
+    dtype = src[0].dtype
+    for x in src[1:]:
+        if x.dtype is not dtype:
+            raise fail(op, f"dtype mismatch {dtype} vs {x.dtype}", "use CAST")
+    if dtype.kind not in kinds:
+        names = ", ".join(sorted(k.value for k in kinds))
+        raise fail(op, f"operand of dtype {dtype}", f"it takes {names}; use CAST")
+    return dtype, broadcast(op, [x.shape for x in src])
+
+
+def value_type(kinds: frozenset[Kind], result: DType | None = None) -> Infer:
+    """All operands of one dtype; the result has it too, unless `result` says otherwise."""
+
+    def infer_value(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+        dtype, shape = _same(op, src, kinds)
+        return result or dtype, shape, AddrSpace.ALU
+
+    return infer_value
+
+
+def where_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    if src[0].dtype is not dtypes.bool:
+        raise fail(op, f"condition has dtype {src[0].dtype}, not bool", "compare it with CMPNE")
+    dtype, _ = _same(op, src[1:], VALUE)
+    return dtype, broadcast(op, [x.shape for x in src]), AddrSpace.ALU
+
+
+def cast_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    if not isinstance(arg, DType) or arg.kind not in VALUE or src[0].dtype.kind not in VALUE:
+        raise fail(op, f"from {src[0].dtype} to {arg!r}", part="dtype")
+    return arg, src[0].shape, AddrSpace.ALU
+
+
+def bitcast_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    kinds = VALUE - {Kind.BOOL, Kind.INDEX}
+    if not isinstance(arg, DType) or arg.kind not in kinds or src[0].dtype.kind not in kinds:
+        raise fail(op, f"from {src[0].dtype} to {arg!r}", part="dtype")
+    if arg.bits != src[0].dtype.bits:
+        raise fail(op, f"{src[0].dtype} has {src[0].dtype.bits} bits, {arg} has {arg.bits}", part="dtype")
+    return arg, src[0].shape, AddrSpace.ALU
