@@ -68,7 +68,9 @@ def whole_buffer(value: UOp) -> UOp | None:
 
 
 def buffers(value: UOp) -> frozenset[UOp]:
-    """All BUFFERs that a value reads. Kept in its memo."""
+    """All BUFFERs that a value reads. Kept in its memo, unless it is a BUFFER: that would keep itself alive."""
+    if value.op is Ops.BUFFER:
+        return frozenset({value})
     if "tensor.buffers" not in value.memo:
         found = frozenset(n for n in value.toposort() if n.op is Ops.BUFFER)
         value.memo["tensor.buffers"] = found

@@ -115,13 +115,14 @@ def program(values: Sequence[UOp], donors: Sequence[UOp | None], must: bool, bac
     if found is None:
         COUNTERS.plans += 1
         planned = make_plan(key[0], len(buffers), wants, backend.limits)
-        _cache[key] = planned, backend.link(planned.plan)
-        if len(_cache) > settings.plan_cache:
+        executable = backend.link(planned.plan)
+        _cache[key] = planned, executable
+        while len(_cache) > max(settings.plan_cache, 0):
             _cache.popitem(last=False)
     else:
         COUNTERS.cache_hits += 1
         _cache.move_to_end(key)
-    planned, executable = found or _cache[key]
+        planned, executable = found
     elapsed = (perf_counter() - start) * 1e3
     return Program(planned, executable, tuple(buffers), backend, elapsed, found is not None)
 

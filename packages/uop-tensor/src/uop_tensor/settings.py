@@ -9,7 +9,7 @@ from uop_ir import read_settings
 
 @dataclass
 class TensorSettings:
-    """PLAN_CACHE: how many plans are kept for programs of a shape seen before."""
+    """PLAN_CACHE: how many plans are kept for programs of a shape seen before; 0 or less: none."""
 
     plan_cache: int = 1024
 

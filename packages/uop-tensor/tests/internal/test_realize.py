@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from uop_ir import Ops, UOp, UopError, dtypes, evaluate, get_backend, override
 from uop_ir import settings as ir_settings
 from uop_tensor.live import LIVE, register
-from uop_tensor.memory import extent, new_buffer, whole_buffer
+from uop_tensor.memory import buffers, extent, new_buffer, whole_buffer
 from uop_tensor.program import COUNTERS, clear_plans, program
 from uop_tensor.realize import realize, realize_tensors
 from uop_tensor.settings import settings as tensor_settings
@@ -147,12 +147,18 @@ def test_optimizer_in_place(graphs: SimpleNamespace) -> None:
         np.testing.assert_array_equal(get(value), want)
 
 
-def test_memory_is_freed_with_its_buffer() -> None:
-    x = realize([data(4) + 1.0], device="INTERP")[0]
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_memory_is_freed_with_its_buffer_at_once(shape: tuple[int, ...]) -> None:
+    """The garbage collector, which does not know how large memory is, has nothing to do."""
+    x = realize([data(*shape) + 1.0], device="INTERP")[0]
+    assert buffers(x) == {buffer_of(x)}
     memory = weakref.ref(buffer_of(x))
-    del x
-    gc.collect()
-    assert memory() is None
+    gc.disable()
+    try:
+        del x
+        assert memory() is None
+    finally:
+        gc.enable()
 
 
 def test_long_chain() -> None:
@@ -263,6 +269,15 @@ def test_plans_not_used_for_long_are_forgotten() -> None:
         assert COUNTERS.plans == before
         agree([programs[0](data(3))])
         assert COUNTERS.plans == before + 1
+
+
+def test_no_plan_is_kept_where_none_is_wanted() -> None:
+    clear_plans()
+    with override(tensor_settings, plan_cache=0):
+        for _ in range(2):
+            before = COUNTERS.plans
+            agree([data(3) + 1.0])
+            assert COUNTERS.plans == before + 1
 
 
 # random graphs
