@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -287,6 +288,22 @@ def test_state_that_is_made_in_the_trace() -> None:
 def test_what_no_replay_can_give() -> None:
     with pytest.raises(JitError, match="object as argument"):
         jit(lambda x: x)(object())
+
+
+def test_callable_objects() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.traces = Tensor([3.0])
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return x * self.traces
+
+    scale = jit(Scale())
+    assert [scale(Tensor([float(i)])).item() for i in range(3)] == [0, 3, 6]
+    assert scale.traces == 1
+    with pytest.raises(JitError, match="Scale: object as argument"):
+        scale(object())  # type: ignore[arg-type]
+    assert jit(partial(Tensor.sum, axis=0))(Tensor([1.0, 2.0])).item() == 3
 
 
 def test_jitted_function_within_another() -> None:

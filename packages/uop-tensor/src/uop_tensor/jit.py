@@ -23,10 +23,11 @@ class Jitted(Generic[P, R]):
     __name__: str
 
     def __init__(self, function: Callable[P, R]) -> None:
+        update_wrapper(self, function, updated=())  # a callable object keeps its attributes to itself
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.function = function
         self.captures: dict[object, Replay] = {}
         self.traces = 0
-        update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if capture() is not None:  # part of the trace of another function
