@@ -12,10 +12,9 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 
-import uop_ir
-import uop_rewrite
 from uop_ir import UOp
 
 from .cache import KernelSource, digest, kernel_folder, workspace
@@ -42,9 +41,10 @@ def remembered(body: UOp) -> KernelSource:
 def lowering_identity() -> str:
     """A digest of the code that lowers kernels."""
     found = hashlib.sha256()
-    for module in (uop_ir.__file__, uop_rewrite.__file__, __file__):
-        for path in sorted(Path(module or "").parent.glob("*.py")):
-            found.update(path.name.encode() + b"\0" + path.read_bytes())
+    for package in ("uop_ir", "uop_rewrite", "uop_codegen_c"):
+        for path in sorted(files(package).iterdir(), key=lambda path: path.name):
+            if path.name.endswith(".py"):
+                found.update(path.name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
 
 
