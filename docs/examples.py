@@ -1,0 +1,160 @@
+"""Run the examples of the docs and compare what they print, or write what they print: python docs/examples.py.
+
+In a Markdown file the fenced blocks are examples, by their language:
+
+- `uir`, `python`: a file, where the first line is a comment that begins with its name (`# gemm.uir: ...`);
+- `console`: commands, `$ uopc ... [> FILE]`, `$ python FILE` and `$ echo $?`, each with what it prints on both streams;
+- `pycon`: Python, as doctest reads it; the blocks of a file are one session.
+
+In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any digest. The
+table of a file that has the line `<!-- ops -->` is made from the op table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from uop_ir import OPS, Ops, override
+from uop_ir.cli import main
+from uop_ir.settings import in_force
+from uop_ir.uir_table import SPELLINGS, Field
+
+DOCS = Path(__file__).parent
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+FILE = re.compile(r"# ([\w.]+\.(?:uir|py))\b")
+#: What differs from run to run, from version to version: times, and the digest in a kernel's name.
+VARIES = re.compile(r" +[0-9.]+(?= (?:ms|GFLOP/s|GB/s))|(?<=\bk_)[0-9a-f]{16}\b")
+OP_TABLE = re.compile(r"(?<=<!-- ops -->\n).*(?=<!-- end -->)", re.DOTALL)
+CHECKER = doctest.OutputChecker()
+
+
+def pages() -> list[Path]:
+    """The files whose examples are run."""
+    return sorted(DOCS.glob("*.md"))
+
+
+def current(page: Path) -> str:
+    """The text of a page as it should be. What its examples print stays as it is where it agrees."""
+    text = page.read_text()
+    session: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        text = BLOCK.sub(lambda block: _block(block, session), text)
+    return OP_TABLE.sub(lambda _: op_table(), text)
+
+
+def _block(block: re.Match[str], session: dict[str, object]) -> str:
+    language, body = block.groups()
+    named = FILE.match(body)
+    if language in ("uir", "python") and named:
+        Path(named[1]).write_text(body)
+    elif language == "console":
+        codes: list[int] = []
+        body = COMMAND.sub(lambda found: _command(found[1], found[2], codes), body)
+    elif language == "pycon":
+        body = "".join(_python(body, session))
+    return f"```{language}\n{body}```"
+
+
+def _same(said: str, found: str) -> bool:
+    plain = [VARIES.sub("", text) for text in (said, found)]
+    return CHECKER.check_output(plain[0], plain[1], doctest.ELLIPSIS)
+
+
+def _command(line: str, said: str, codes: list[int]) -> str:
+    """A command with what it prints; `codes` has the exit codes of those before it."""
+    found = f"{codes[-1]}\n" if line == "echo $?" else _run(line, codes)
+    blank = "\n" if said.endswith("\n\n") and not found.endswith("\n\n") else ""
+    return f"$ {line}\n{said if _same(said.removesuffix(blank), found) else found + blank}"
+
+
+def _run(line: str, codes: list[int]) -> str:
+    words = shlex.split(line)
+    set_here = {}
+    while "=" in words[0]:
+        name, _, value = words.pop(0).partition("=")
+        set_here[name] = value
+    printed = io.StringIO()
+    if words[0] == "python":
+        done = subprocess.run(
+            [sys.executable, *words[1:]],
+            env={**os.environ, **set_here},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        codes.append(done.returncode)
+        return done.stdout
+    out = io.StringIO() if ">" in words else printed
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(printed))
+        for settings in in_force.values():
+            own = {f.name: f for f in fields(settings) if f.name.upper() in set_here}
+            values = {name: type(f.default)(set_here[name.upper()]) for name, f in own.items()}
+            stack.enter_context(override(settings, **values))
+        codes.append(main(words[1:-2] if ">" in words else words[1:]))
+    if ">" in words:
+        Path(words[-1]).write_text(out.getvalue())
+    return printed.getvalue()
+
+
+def _python(body: str, session: dict[str, object]) -> Iterator[str]:
+    """The pieces of a session, each example with what it prints."""
+    runner = doctest.DocTestRunner(CHECKER, verbose=False, optionflags=doctest.ELLIPSIS)
+    for piece in doctest.DocTestParser().parse(body):
+        if isinstance(piece, str):
+            yield piece
+            continue
+        found: list[str] = []
+        test = doctest.DocTest([piece], session, "docs", None, None, None)
+        test.globs = session
+        runner.run(test, out=found.append, clear_globs=False)
+        got = "".join(found).partition("Got:\n")[2] or "".join(found).partition("Exception raised:\n")[2]
+        source = [f"{'... ' if n else '>>> '}{line}".rstrip() for n, line in enumerate(piece.source.splitlines())]
+        yield "\n".join(source) + "\n"
+        yield "".join(f"{line[4:]}\n" for line in got.rstrip("\n").splitlines()) if found else piece.want
+
+
+# the table of ops
+
+
+def op_table() -> str:
+    """Op, operands, literal and keys, and meaning, in Markdown."""
+    rows = [f"| `{op.value}` | {_operands(op)} | {_keys(op)} | {OPS[op].meaning} |\n" for op in Ops]
+    return f"\n| op | operands | keys | meaning |\n|---|---|---|---|\n{''.join(rows)}\n"
+
+
+def _operands(op: Ops) -> str:
+    row, spelling = OPS[op], SPELLINGS[op]
+    least = row.least
+    count = f"{least} or more" if row.most is None else str(least) if row.most == least else f"{least} to {row.most}"
+    if spelling.literal is None:
+        return count
+    literal = spelling.literal
+    return (f"{least}, " if least else "") + (f"[{literal.name}]" if literal.optional else literal.name)
+
+
+def _keys(op: Ops) -> str:
+    return ", ".join(_key(key) for key in SPELLINGS[op].keys) or "-"
+
+
+def _key(key: Field) -> str:
+    return f"[`{key.name}`]" if key.optional else f"`{key.name}`"
+
+
+if __name__ == "__main__":
+    for path in pages():
+        path.write_text(current(path))

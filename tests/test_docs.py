@@ -1,0 +1,61 @@
+"""What docs/ says is so: its examples print what it shows, and its tables are those of the code."""
+
+import ast
+import re
+import runpy
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import uopc  # noqa: F401  its packages bring their settings
+from uop_ir.settings import in_force
+
+ROOT = Path(__file__).parents[1]
+DOCS = runpy.run_path(str(ROOT / "docs" / "examples.py"))
+PAGES = DOCS["pages"]()
+LINK = re.compile(r"\]\(([^)#:]+)[^):]*\)")
+SETTING = re.compile(r"^\| `([A-Z_]+)` \| (?:`([^`]*)`)?", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def _cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UOP_CACHE", str(tmp_path))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_a_page_is_current(page: Path) -> None:
+    assert page.read_text() == DOCS["current"](page), "run: python docs/examples.py"
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = set(LINK.findall((ROOT / "docs" / "README.md").read_text()))
+    assert {page.name for page in PAGES} - {"README.md"} <= linked
+
+
+def test_links_lead_somewhere() -> None:
+    texts = [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("courses/*.md"), *ROOT.glob("packages/*/README.md")]
+    dead = [
+        (str(page.relative_to(ROOT)), link)
+        for page in texts
+        for link in LINK.findall(page.read_text())
+        if not (page.parent / link).exists()
+    ]
+    assert dead == []
+
+
+def test_the_table_of_settings_has_every_setting_and_its_default() -> None:
+    ours = {f.name.upper(): str(f.default) for settings in in_force for f in fields(settings)}
+    table = dict(SETTING.findall((ROOT / "docs" / "settings.md").read_text()))
+    assert ours.items() <= table.items()
+    assert table.keys() - ours.keys() == _read_elsewhere() - ours.keys()
+
+
+def _read_elsewhere() -> set[str]:
+    """The environment variables that our source names: what `os.environ` is asked for or given."""
+    names = set()
+    for file in ROOT.glob("packages/*/src/**/*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant | ast.Compare | ast.Call) and "environ" in ast.unparse(node):
+                names |= set(re.findall(r"'([A-Z][A-Z_]+)'", ast.unparse(node)))
+    return names
