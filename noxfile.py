@@ -24,6 +24,9 @@ from nox.command import CommandFailed
 ROOT = Path(__file__).parent
 DIST = ROOT / "dist"
 
+#: Suites run on all CPUs.
+PARALLEL = ("-n", "auto")
+
 #: The packages, lower layers first, and the week in which a student first installs each.
 FIRST_WEEK = {
     "uop-ir": 1,
@@ -128,7 +131,7 @@ def build(session: nox.Session) -> None:
 def tests(session: nox.Session, package: str) -> None:
     """Test one package with exactly the dependencies it declares."""
     install(session, closure(package), *group("test"))
-    session.run("pytest", f"packages/{package}/tests", *session.posargs)
+    session.run("pytest", *PARALLEL, f"packages/{package}/tests", *session.posargs)
 
 
 @nox.session(tags=["test"], reuse_venv=False, requires=["build"])
@@ -143,14 +146,14 @@ def weeks(session: nox.Session, week: int) -> None:
     wheels = [str(next(DIST.glob(f"{p.replace('-', '_')}-*.whl"))) for p in have]
     session.install(*wheels, *group("test"))
     session.run("python", "tests/only_weeks.py", *have)
-    session.run("pytest", *(f"packages/{p}/tests" for p in have), *session.posargs)
+    session.run("pytest", *PARALLEL, *(f"packages/{p}/tests" for p in have), *session.posargs)
 
 
 @nox.session(tags=["test"])
 def stack(session: nox.Session) -> None:
     """Test all packages together: what no single one can test."""
     install(session, PACKAGES, *group("test"))
-    session.run("pytest", "tests", *session.posargs)
+    session.run("pytest", *PARALLEL, "tests", *session.posargs)
 
 
 @nox.session
