@@ -74,6 +74,9 @@ def test_a_dtype_asked_for() -> None:
         (lambda: Tensor(300, dtypes.u8), "300 is not a value of u8"),
         (lambda: Tensor.zeros(-1), "zeros: shape"),
         (lambda: Tensor.zeros(2.0), "zeros: sizes and axes are ints"),  # type: ignore[arg-type]  # the mistake
+        (lambda: Tensor.full(2, "a"), "full: str is no number"),  # type: ignore[arg-type]  # the mistake
+        (lambda: Tensor.full(2, -1, dtypes.u8), "full: -1 is not a value of u8"),
+        (lambda: Tensor.full(2, -1, dtypes.u8, device=Tensor(0).device), "full: -1 is not a value of u8"),
         (lambda: Tensor.arange(0, 5, 0), "arange: step 0"),
         (lambda: Tensor.arange(5, dtype=dtypes.bool), "arange: dtype bool"),
         (lambda: Tensor.randint(5, 5, 3), "randint"),
@@ -93,6 +96,7 @@ def test_constants() -> None:
     assert Tensor.full((2, 2), 7).dtype is dtypes.i64
     assert Tensor.full(2, 0.5).tolist() == [0.5, 0.5]
     assert Tensor.full((), True).item() is True
+    assert Tensor.full(2, np.float64(0.5)).dtype is dtypes.f64
     t = Tensor(np.ones((2, 3), np.int16))
     for like, value in ((t.zeros_like(), 0), (t.ones_like(), 1), (t.full_like(5), 5)):
         np.testing.assert_array_equal(like.numpy(), np.full((2, 3), value, np.int16))

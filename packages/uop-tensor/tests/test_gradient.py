@@ -420,6 +420,14 @@ def test_a_realized_result_becomes_a_parameter() -> None:
     assert w.grad is None
 
 
+def test_memory_that_is_used_again_is_not_cut_off() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    v = (w * 2).realize()
+    v.assign(Tensor([5.0, 6.0]) * 3).realize()
+    (w * v).sum().backward()
+    assert grad(w).tolist() == [15, 18]
+
+
 def test_a_frozen_input_gets_none() -> None:
     w, x = Tensor([1.0], requires_grad=True), Tensor([2.0])
     (w * x).backward()
@@ -435,6 +443,10 @@ def test_a_frozen_input_gets_none() -> None:
         (lambda w: (w * 2).backward(Tensor([1.0])), "backward: a seed"),
         (lambda w: (w * 2).realize().sum().backward(), "realized before"),
         (lambda w: Tensor([1], requires_grad=True), "requires_grad: a tensor of dtype i64"),
+        (
+            lambda w: Tensor.zeros(2, dtype=dtypes.i32, requires_grad=True),
+            "requires_grad: a tensor of dtype i32",
+        ),
         (lambda w: w.sum().gradient(Tensor([1.0])), "gradient: input 0"),
         (lambda w: w.sum().detach().gradient(w), "gradient: input 0"),
         (lambda w: gradient([w.uop], [w.sum().uop], [w.uop]), "gradient: seed"),

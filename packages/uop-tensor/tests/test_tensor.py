@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from uop_ir import Ops, UopError, dtypes
+from uop_ir import BackendError, Ops, UopError, dtypes
 from uop_tensor import Tensor, TensorError
 
 
@@ -16,6 +16,20 @@ def test_properties() -> None:
     assert (t.size(), t.size(-1)) == ((2, 3), 3)
     assert isinstance(t.device, str)
     assert t.to(t.device).uop is t.uop
+    assert Tensor(t, device=t.device).uop is t.uop
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Tensor([1]).to("NOWHERE"),
+        lambda: Tensor(Tensor([1]), device="NOWHERE"),
+        lambda: Tensor(1, device="NOWHERE"),
+    ],
+)
+def test_devices_that_are_not_installed(wrong: Callable[[], object]) -> None:
+    with pytest.raises(BackendError, match="no backend 'NOWHERE'"):
+        wrong()
 
 
 def test_values() -> None:

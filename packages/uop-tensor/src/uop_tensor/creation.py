@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import DType, Ops, UOp, dtypes
+from uop_ir import DType, Ops, UOp, dtypes, from_numpy
 
 from . import shapes
 from .data import Number, from_array
@@ -17,7 +17,7 @@ from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .live import capture
 from .movement import Movement
-from .promotion import DEFAULT
+from .promotion import DEFAULT, with_number
 
 _generator = [np.random.default_rng(0)]
 #: How many entries a table of digits has.
@@ -65,17 +65,29 @@ class Creation(Movement):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        """One number everywhere; the dtype is that of a tensor of it (see Tensor) where none is given."""
+        """One number everywhere; the dtype is that of a tensor of it (see Tensor) where none is given.
+
+        Raises TensorError for what is no number, and for an integer that the dtype does not hold.
+        """
         sizes = _shape("full", (shape,))
+        if isinstance(value, np.generic):
+            dtype, value = dtype or from_numpy(value.dtype), value.item()
+        if type(value) not in DEFAULT:
+            raise TensorError(
+                f"full: {type(value).__name__} is no number", remedy="give a bool, int or float"
+            )
         dtype = dtype or DEFAULT[type(value)]
+        with_number("full", dtype, value)
+        one = UOp.const(dtype, value)
         if device is None and not requires_grad:
-            return cls._of(broadcast_to(UOp.const(dtype, value), sizes))
-        one = np.full((), value, dtype.numpy)
-        return cls._filled(np.full(sizes, one, dtype.numpy), device, requires_grad)
+            return cls._of(broadcast_to(one, sizes))
+        return cls._filled(np.full(sizes, one.value, dtype.numpy), device, requires_grad)
 
     @classmethod
     def _filled(cls, array: npt.NDArray[Any], device: str | None, requires_grad: bool) -> Self:
         self = cls._of(from_array(array, device))
+        if requires_grad:
+            self._check_gradient()
         self._requires_grad = requires_grad
         return self
 

@@ -73,7 +73,10 @@ class Program:
                 f"{(perf_counter() - start) * 1e3:.2f} ms, scratch {plan.arena} of {self.planned.scratch} bytes"
             )
         self.cached = True
-        return [memory[home] for home in self.planned.homes]
+        stored = [memory[home] for home in self.planned.homes]
+        for buffer in stored:  # what was there before may have been cut off from `backward`
+            buffer.memo.pop("tensor.cut", None)
+        return stored
 
 
 def _handle(buffer: UOp) -> Any:

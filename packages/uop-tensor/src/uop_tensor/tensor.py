@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import AddrSpace, DType, Ops, UOp
+from uop_ir import AddrSpace, DType, Ops, UOp, get_backend
 
 from .data import Data, from_array, node_of
 from .errors import TensorError
@@ -37,10 +37,11 @@ class Tensor(Functional):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> None:
-        """Raises TensorError for ragged lists and for data that has no dtype here."""
+        """Raises TensorError for ragged lists and for data that has no dtype here, BackendError for an unknown device."""
         if isinstance(data, UOp | Value):
             node = data if isinstance(data, UOp) else data.uop
             node = node if dtype is None else node.cast(dtype)
+            node = node if device is None else _on_device(node, device)
         else:
             node = node_of(data, dtype, device)
         self._enter(node)
@@ -146,8 +147,8 @@ class Tensor(Functional):
         )
 
     def to(self, device: str) -> Self:
-        """The same value on another device."""
-        return self._of(self.uop if self.device == device else UOp(Ops.COPY, (self.uop,), device))
+        """The same value on another device. Raises BackendError for one that is not installed."""
+        return self._of(_on_device(self.uop, device))
 
     def assign(self, value: Self | npt.NDArray[Any]) -> Self:
         """Give this tensor another value of the same shape and dtype; returns this tensor.
@@ -184,10 +185,8 @@ class Tensor(Functional):
         """Raises TensorError for a dtype without gradients. The tensor gets memory of its own, if it has
         none.
         """
-        if wanted and not self.dtype.is_float:
-            raise TensorError(
-                f"requires_grad: a tensor of dtype {self.dtype}", remedy="only floats have gradients"
-            )
+        if wanted:
+            self._check_gradient()
         if wanted and not self._requires_grad and not self._owns_memory():
             self.uop = from_array(self._data("requires_grad"), known_device(self.uop))
         self._requires_grad = bool(wanted)
@@ -253,6 +252,11 @@ class Tensor(Functional):
             if grad is None:
                 raise TensorError(f"gradient: input {number} is not what this tensor was computed from")
         return tuple(self._of(grad) for grad in found if grad is not None)
+
+
+def _on_device(value: UOp, device: str) -> UOp:
+    name = get_backend(device).name
+    return value if (known_device(value) or get_backend().name) == name else UOp(Ops.COPY, (value,), name)
 
 
 def _open(node: UOp) -> bool:

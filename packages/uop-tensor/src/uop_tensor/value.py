@@ -101,6 +101,13 @@ class Value:
         """
         return known_device(self.uop) or get_backend(None).name
 
+    def _check_gradient(self) -> None:
+        """Raise TensorError for a dtype without gradients."""
+        if not self.dtype.is_float:
+            raise TensorError(
+                f"requires_grad: a tensor of dtype {self.dtype}", remedy="only floats have gradients"
+            )
+
     def __hash__(self) -> int:
         return id(self)
 
