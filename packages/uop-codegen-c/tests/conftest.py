@@ -11,6 +11,7 @@ import pytest
 
 from uop_codegen_c import CpuBackend, settings
 from uop_ir import Ops, Plan, UOp, call_params, override, run_program
+from uop_ir import settings as ir_settings
 
 Array = npt.NDArray[Any]
 Runner = Callable[..., list[Array]]
@@ -18,8 +19,11 @@ Runner = Callable[..., list[Array]]
 
 @pytest.fixture(scope="session")
 def cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CpuBackend]:
-    """The backend, with an empty cache."""
-    with override(settings, uop_cache=str(tmp_path_factory.mktemp("cache"))):
+    """The backend, with an empty cache, and every pass verified."""
+    with (
+        override(settings, uop_cache=str(tmp_path_factory.mktemp("cache"))),
+        override(ir_settings, check=1),
+    ):
         yield CpuBackend()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uop_ir import UOp, UopError, dtypes
-from uop_rewrite import Before, Pass, check_order, run_passes
+from uop_ir import Ops, UOp, UopError, dtypes, override, settings
+from uop_rewrite import Before, Pass, RewriteError, check_order, run_passes
 
 X = UOp.param(0, 4, dtypes.i32)
 DOUBLE = Pass("double", lambda root, times: root * times, "times the context")
@@ -26,3 +26,18 @@ def test_order() -> None:
         check_order((DOUBLE,), (rule,))
     with pytest.raises(UopError, match="double stands twice"):
         check_order((DOUBLE, NEGATE, DOUBLE), (rule,))
+
+
+@pytest.mark.parametrize(
+    ("result", "complaint"),
+    [
+        (UOp.const(dtypes.f32, 1.0).alu(Ops.EXP2), "left EXP2"),
+        (UOp.range(4, 0).cast(dtypes.f32), r"left ranges \[0\] that nothing closes"),
+    ],
+)
+def test_check_verifies_what_a_pass_gives(result: UOp, complaint: str) -> None:
+    passes = [Pass("define", lambda root, context: result, "", frozenset({Ops.EXP2}))]
+    with override(settings, check=1), pytest.raises(RewriteError, match=f"pass define {complaint}"):
+        list(run_passes(result, passes))
+    with override(settings, check=0):
+        assert [root for _, root in run_passes(result, passes)] == [result]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from uop_ir import BoundsError, Ops, UOp, call_params, definition
+from uop_ir import INDEX_MAPS, BoundsError, Ops, UOp, call_params, definition
 from uop_rewrite import (
     Before,
     Pass,
@@ -30,10 +30,11 @@ from .optimize import optimize
 from .rangeify import rangeify
 from .render import render
 
-#: EXP2, LOG2 and SIN as their definitions.
+FUNCTIONS = (Ops.EXP2, Ops.LOG2, Ops.SIN)
+#: Each of these as its definition.
 definitions = RuleSet(
     Rule(f"define {op.value}", Pattern(op, None, "n"), lambda n: definition(n.op, n.src[0]))
-    for op in (Ops.EXP2, Ops.LOG2, Ops.SIN)
+    for op in FUNCTIONS
 )
 
 
@@ -55,23 +56,32 @@ def _empty(node: UOp) -> bool:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("rangeify", lambda root, free: rangeify(root), "shapes become loops, movement ops index arithmetic"),
+    Pass(
+        "rangeify",
+        lambda root, free: rangeify(root),
+        "shapes become loops, movement ops index arithmetic",
+        frozenset({*INDEX_MAPS, Ops.STAGE}),
+    ),
     Pass(
         "simplify",
         lambda root, free: graph_rewrite(root, symbolic + collapse),
         "fold, cancel, drop needless loops",
     ),
     Pass("bounds", lambda root, free: _check_bounds(root), "every access in range, or guarded"),
-    Pass(
-        "optimize", lambda root, free: optimize(root, free), "split, retype and reorder ranges; stage tiles"
-    ),
+    Pass("optimize", lambda root, free: optimize(root, free), "split, retype, reorder ranges; stage tiles"),
     Pass("expand", lambda root, free: expand(root), "upcast and vector axes become registers"),
     Pass(
         "define",
         lambda root, free: graph_rewrite(root, definitions),
         "EXP2, LOG2, SIN become their definitions",
+        frozenset(FUNCTIONS),
     ),
-    Pass("accumulate", lambda root, free: accumulate(root, free.contract), "REDUCE becomes accumulators"),
+    Pass(
+        "accumulate",
+        lambda root, free: accumulate(root, free.contract),
+        "REDUCE becomes accumulators",
+        frozenset({Ops.REDUCE}),
+    ),
     Pass("resimplify", lambda root, free: graph_rewrite(root, symbolic), "fold what expand and define made"),
 )
 ORDER: tuple[Before, ...] = (

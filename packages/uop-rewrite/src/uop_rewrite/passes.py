@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uop_ir import UOp, UopError
+from uop_ir import Ops, UOp, UopError, settings
+
+from .engine import RewriteError
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One step from graph to graph. `function(root, context)` gives the new root."""
+    """One step from graph to graph. `function(root, context)` gives the new root; no op of `eliminates` is left in it."""
 
     name: str
     function: Callable[[UOp, Any], UOp]
     purpose: str
+    eliminates: frozenset[Ops] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,26 @@ def check_order(passes: Sequence[Pass], constraints: Sequence[Before]) -> None:
 
 
 def run_passes(root: UOp, passes: Sequence[Pass], context: Any = None) -> Iterator[tuple[Pass, UOp]]:
-    """Run passes one after the other; yields each with its result."""
+    """Run passes one after the other; yields each with its result.
+
+    Under CHECK=1 each result is verified. Raises RewriteError where a pass did not do what it says: our mistake.
+    """
+    gone: frozenset[Ops] = frozenset()
     for step in passes:
         root = step.function(root, context)
+        gone |= step.eliminates
+        if settings.check:
+            _verify(step, root, gone)
         yield step, root
+
+
+def _verify(step: Pass, root: UOp, gone: frozenset[Ops]) -> None:
+    """Nodes are right by themselves, since they are checked when made; this is what concerns the whole program."""
+    order = root.toposort()
+    left = sorted({n.op.name for n in order if n.op in gone})
+    if left:
+        raise RewriteError(f"pass {step.name} left {', '.join(left)}")
+    closed = {r for n in order if n.op in (Ops.END, Ops.REDUCE) for r in n.src[1:]}
+    unclosed = [int(n.arg[0]) for n in order if n.op is Ops.RANGE and n not in closed]
+    if unclosed:
+        raise RewriteError(f"pass {step.name} left ranges {unclosed} that nothing closes")
