@@ -26,7 +26,7 @@ def _number_op(method: str, op: Ops, x: UOp, y: UOp) -> UOp:
     return x.alu(op, y)
 
 
-def _divide(method: str, x: UOp, y: UOp) -> UOp:
+def _divide(x: UOp, y: UOp) -> UOp:
     return float_operand(x) / float_operand(y)
 
 
@@ -54,40 +54,40 @@ class Arithmetic(Value):
     """
 
     def __add__(self, other: Operand) -> Self:
-        return self._of(_number_op("+", Ops.ADD, *self._operands("+", other)))
+        return self._of(_number_op("+", Ops.ADD, *operands("+", self, other)))
 
     def __radd__(self, other: Operand) -> Self:
         return self._of(_number_op("+", Ops.ADD, *operands("+", other, self)))
 
     def __sub__(self, other: Operand) -> Self:
-        return self._of(_number_op("-", Ops.SUB, *self._operands("-", other)))
+        return self._of(_number_op("-", Ops.SUB, *operands("-", self, other)))
 
     def __rsub__(self, other: Operand) -> Self:
         return self._of(_number_op("-", Ops.SUB, *operands("-", other, self)))
 
     def __mul__(self, other: Operand) -> Self:
-        return self._of(_number_op("*", Ops.MUL, *self._operands("*", other)))
+        return self._of(_number_op("*", Ops.MUL, *operands("*", self, other)))
 
     def __rmul__(self, other: Operand) -> Self:
         return self._of(_number_op("*", Ops.MUL, *operands("*", other, self)))
 
     def __truediv__(self, other: Operand) -> Self:
         """x / y; integers are divided as f32."""
-        return self._of(_divide("/", *self._operands("/", other)))
+        return self._of(_divide(*operands("/", self, other)))
 
     def __rtruediv__(self, other: Operand) -> Self:
-        return self._of(_divide("/", *operands("/", other, self)))
+        return self._of(_divide(*operands("/", other, self)))
 
     def __floordiv__(self, other: Operand) -> Self:
         """floor(x / y); of integers, x // 0 is 0."""
-        return self._of(_floor_divide("//", *self._operands("//", other)))
+        return self._of(_floor_divide("//", *operands("//", self, other)))
 
     def __rfloordiv__(self, other: Operand) -> Self:
         return self._of(_floor_divide("//", *operands("//", other, self)))
 
     def __mod__(self, other: Operand) -> Self:
         """The remainder with the sign of the divisor; of integers, x % 0 is x."""
-        return self._of(_number_op("%", Ops.MOD, *self._operands("%", other)))
+        return self._of(_number_op("%", Ops.MOD, *operands("%", self, other)))
 
     def __rmod__(self, other: Operand) -> Self:
         return self._of(_number_op("%", Ops.MOD, *operands("%", other, self)))
@@ -97,7 +97,7 @@ class Arithmetic(Value):
 
         Raises TensorError for an integer tensor and a negative Python exponent.
         """
-        x, y = self._operands("**", other)
+        x, y = operands("**", self, other)
         if isinstance(other, int | float):
             if other < 0 and not x.dtype.is_float:
                 raise TensorError(f"**: {x.dtype} to the power {other}", remedy="cast it to a float type")
@@ -118,19 +118,19 @@ class Arithmetic(Value):
         return self._of(self.uop)
 
     def __and__(self, other: Operand) -> Self:
-        return self._of(_bits("&", Ops.AND, *self._operands("&", other)))
+        return self._of(_bits("&", Ops.AND, *operands("&", self, other)))
 
     def __rand__(self, other: Operand) -> Self:
         return self & other
 
     def __or__(self, other: Operand) -> Self:
-        return self._of(_bits("|", Ops.OR, *self._operands("|", other)))
+        return self._of(_bits("|", Ops.OR, *operands("|", self, other)))
 
     def __ror__(self, other: Operand) -> Self:
         return self | other
 
     def __xor__(self, other: Operand) -> Self:
-        return self._of(_bits("^", Ops.XOR, *self._operands("^", other)))
+        return self._of(_bits("^", Ops.XOR, *operands("^", self, other)))
 
     def __rxor__(self, other: Operand) -> Self:
         return self ^ other
@@ -142,32 +142,32 @@ class Arithmetic(Value):
 
     def __lshift__(self, other: Operand) -> Self:
         """x * 2**y, wrapping; a count that is negative or at least the width gives 0."""
-        return self._of(_bits("<<", Ops.SHL, *self._operands("<<", other)))
+        return self._of(_bits("<<", Ops.SHL, *operands("<<", self, other)))
 
     def __rlshift__(self, other: Operand) -> Self:
         return self._of(_bits("<<", Ops.SHL, *operands("<<", other, self)))
 
     def __rshift__(self, other: Operand) -> Self:
         """floor(x / 2**y); a count that is negative or at least the width gives 0, or -1 for negative x."""
-        return self._of(_bits(">>", Ops.SHR, *self._operands(">>", other)))
+        return self._of(_bits(">>", Ops.SHR, *operands(">>", self, other)))
 
     def __rrshift__(self, other: Operand) -> Self:
         return self._of(_bits(">>", Ops.SHR, *operands(">>", other, self)))
 
     def __lt__(self, other: Operand) -> Self:
-        x, y = self._operands("<", other)
+        x, y = operands("<", self, other)
         return self._of(x.alu(Ops.CMPLT, y))
 
     def __gt__(self, other: Operand) -> Self:
-        x, y = self._operands(">", other)
+        x, y = operands(">", self, other)
         return self._of(y.alu(Ops.CMPLT, x))
 
     def __le__(self, other: Operand) -> Self:
-        x, y = self._operands("<=", other)
+        x, y = operands("<=", self, other)
         return self._of(_at_most(x, y))
 
     def __ge__(self, other: Operand) -> Self:
-        x, y = self._operands(">=", other)
+        x, y = operands(">=", self, other)
         return self._of(_at_most(y, x))
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise, as in NumPy
@@ -180,7 +180,7 @@ class Arithmetic(Value):
 
     def _equality(self, method: str, op: Ops, other: object) -> Self:
         try:
-            x, y = self._operands(method, other)  # type: ignore[arg-type]  # refused where it is no operand
+            x, y = operands(method, self, other)  # type: ignore[arg-type]  # refused where it is no operand
         except TensorError:
             if isinstance(other, Value | int | float) or hasattr(other, "dtype"):
                 raise
@@ -191,13 +191,13 @@ class Arithmetic(Value):
         """The greater of each pair; NaN where one is NaN. The gradient of a tie is shared (a constant takes
         none).
         """
-        return self._of(_number_op("maximum", Ops.MAX, *self._operands("maximum", other)))
+        return self._of(_number_op("maximum", Ops.MAX, *operands("maximum", self, other)))
 
     def minimum(self, other: Operand) -> Self:
         """The lesser of each pair; NaN where one is NaN. The gradient of a tie is shared (a constant takes
         none).
         """
-        x, y = self._operands("minimum", other)
+        x, y = operands("minimum", self, other)
         return self._of(x & y if x.dtype is dtypes.bool else compose.minimum(x, y))
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:

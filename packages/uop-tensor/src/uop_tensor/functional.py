@@ -14,7 +14,7 @@ from .creation import count
 from .errors import TensorError
 from .graph import detach, fold
 from .indexing import Indexing
-from .promotion import as_float, promote
+from .promotion import accumulator, as_float, promote
 from .value import Operand, strong
 
 
@@ -36,8 +36,7 @@ def matmul(x: UOp, y: UOp) -> UOp:
         )
     shapes.broadcast("@", x.shape[:-2], y.shape[:-2])
     dtype = x.dtype
-    if dtype.bits == 16 and dtype.is_float:
-        x, y = x.cast(dtypes.f32), y.cast(dtypes.f32)
+    x, y = x.cast(accumulator(dtype)), y.cast(accumulator(dtype))
     if y.ndim > 1:
         y = y.permute((*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))
         if x.ndim > 1:
@@ -77,7 +76,7 @@ class Functional(Indexing):
         """Each row along the axis brought to mean 0 and variance 1, then scaled and shifted."""
         at = (shapes.one_axis("layernorm", self.ndim, axis),)
         dtype = as_float(self.dtype)
-        x = self.uop.cast(dtypes.f32 if dtype.bits == 16 else dtype)
+        x = self.uop.cast(accumulator(dtype))
         n = self.shape[at[0]]
         distance = x - fold(x, Ops.ADD, at, keepdim=True) / n
         variance = fold(distance * distance, Ops.ADD, at, keepdim=True) / n
@@ -116,8 +115,8 @@ class Functional(Indexing):
     def cross_entropy(self, target: Self | npt.NDArray[Any], reduction: str = "mean") -> Self:
         """-log(softmax(x)[target]) of scores (..., classes) and class numbers (...), averaged over all.
 
-        `reduction` is "mean", "sum" or "none". A class number out of range counts as a probability of 1 among
-        scores that are all equal to the greatest.
+        `reduction` is "mean", "sum" or "none". A class number out of range counts as the class of the greatest
+        score.
         """
         if reduction not in ("mean", "sum", "none"):
             raise TensorError(f"cross_entropy: reduction={reduction!r}", remedy='"mean", "sum" or "none"')
@@ -132,7 +131,7 @@ class Functional(Indexing):
                 remedy="scores are (..., classes), targets (...)",
             )
         dtype = as_float(self.dtype)
-        x = self.uop.cast(dtypes.f32 if dtype.bits == 16 else dtype)
+        x = self.uop.cast(accumulator(dtype))
         last = (x.ndim - 1,)
         x = x - detach(fold(x, Ops.MAX, last, keepdim=True))
         classes = self.shape[-1]

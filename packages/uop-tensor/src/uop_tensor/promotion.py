@@ -57,6 +57,11 @@ def as_float(dtype: DType) -> DType:
     return dtype if dtype.is_float else DEFAULT[float]
 
 
+def accumulator(dtype: DType) -> DType:
+    """The dtype in which a dtype is added up: f32 for f16 and bf16, which are rounded once, at the end."""
+    return dtypes.f32 if dtype.is_float and dtype.bits == 16 else dtype
+
+
 def sum_type(dtype: DType) -> DType:
     """The dtype of a sum or product: floats keep theirs, signed integers and bool become i64, unsigned ones
     u64.

@@ -99,18 +99,13 @@ def realize_tensors(tensors: Sequence[Lazy]) -> None:
     for tensor in {id(t): t for t in tensors}.values():
         if whole_buffer(tensor.uop) is None:
             groups.setdefault(device_of([tensor.uop]), []).append(tensor)
-        tensor_target(tensor)
+        else:  # what it was assigned has memory of its own
+            tensor._assign_target = None
     for todo in groups.values():
         realized = realize([t.uop for t in todo], _donations(todo))
         for tensor, value in zip(todo, realized, strict=True):
             tensor.uop = value
             tensor._assign_target = None
-
-
-def tensor_target(tensor: Lazy) -> None:
-    """Forget the target of a tensor that is realized already: it was assigned a value that has memory of its own."""
-    if whole_buffer(tensor.uop) is not None:
-        tensor._assign_target = None
 
 
 def _donations(todo: Sequence[Lazy]) -> dict[int, UOp]:

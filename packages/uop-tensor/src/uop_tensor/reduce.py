@@ -11,7 +11,7 @@ from . import compose, shapes
 from .creation import Creation, count
 from .errors import TensorError
 from .graph import detach, fold, shape_of
-from .promotion import as_float, sum_type
+from .promotion import accumulator, as_float, sum_type
 from .shapes import Axis
 
 
@@ -55,14 +55,14 @@ class Reduction(Creation):
     def mean(self, axis: Axis = None, keepdim: bool = False) -> Self:
         """The sum divided by the number of elements; of integers, as f32."""
         dtype = as_float(self.dtype)
-        x = self.uop.cast(_wide(dtype))
+        x = self.uop.cast(accumulator(dtype))
         axes = shapes.axes("mean", self.ndim, axis)
         return self._of(_mean(x, axes, keepdim).cast(dtype))
 
     def var(self, axis: Axis = None, keepdim: bool = False, correction: int = 1) -> Self:
         """The sum of squared distances from the mean, divided by the number of elements less `correction`."""
         dtype = as_float(self.dtype)
-        x = self.uop.cast(_wide(dtype))
+        x = self.uop.cast(accumulator(dtype))
         axes = shapes.axes("var", self.ndim, axis)
         distance = x - _mean(x, axes, keepdim=True)
         total = fold(distance * distance, Ops.ADD, axes, keepdim)
@@ -122,7 +122,7 @@ class Reduction(Creation):
         """log(sum(exp(x))), without overflow."""
         axes = self._nonempty("logsumexp", axis)
         dtype = as_float(self.dtype)
-        x = self.uop.cast(_wide(dtype))
+        x = self.uop.cast(accumulator(dtype))
         shift = detach(fold(x, Ops.MAX, axes, keepdim=True))
         shift = (compose.absolute(shift) < math.inf).where(shift, 0)
         total = compose.log(fold(compose.exp(x - shift), Ops.ADD, axes, keepdim=True)) + shift
@@ -143,13 +143,8 @@ class Reduction(Creation):
     def _shifted(self, method: str, axis: int) -> tuple[UOp, tuple[int, ...]]:
         """This tensor less its greatest element along an axis, in f32 at least; and the axis."""
         axes = (shapes.one_axis(method, self.ndim, axis),)
-        x = self.uop.cast(_wide(as_float(self.dtype)))
+        x = self.uop.cast(accumulator(as_float(self.dtype)))
         return x - detach(fold(x, Ops.MAX, axes, keepdim=True)), axes
-
-
-def _wide(dtype: DType) -> DType:
-    """The dtype in which a float dtype is accumulated."""
-    return dtypes.f32 if dtype.bits == 16 else dtype
 
 
 def _without(x: UOp, axes: tuple[int, ...]) -> UOp:

@@ -14,14 +14,14 @@ from typing import Any, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import DType, UOp, dtypes, get_backend
+from uop_ir import DType, UOp, get_backend
 
 from . import shapes
 from .data import Number, from_array
 from .errors import TensorError
 from .graph import detach, known_device
 from .live import register
-from .promotion import DEFAULT, promote, with_number
+from .promotion import DEFAULT, as_float, promote, with_number
 
 Operand: TypeAlias = "Value | Number | np.generic | npt.NDArray[Any]"
 
@@ -111,10 +111,6 @@ class Value:
     def __hash__(self) -> int:
         return id(self)
 
-    def _operands(self, method: str, *others: Operand) -> tuple[UOp, ...]:
-        """This tensor and others as nodes of one dtype whose shapes broadcast. Python numbers are weak."""
-        return operands(method, self, *others)
-
 
 def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
     """Nodes of one dtype whose shapes broadcast; a Python number takes the dtype of the tensors beside it.
@@ -156,4 +152,4 @@ def strong(method: str, given: Operand) -> UOp | Number:
 
 def float_operand(x: UOp) -> UOp:
     """A value as a float: integers and bool become f32."""
-    return x if x.dtype.is_float else x.cast(dtypes.f32)
+    return x.cast(as_float(x.dtype))
