@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from uop_ir import UOp
 
@@ -14,6 +15,9 @@ from .memory import buffers, whole_buffer
 from .program import Program
 from .realize import duplicate
 from .tensor import Tensor
+
+#: Where a tensor of the result comes from; see Replay.
+Result: TypeAlias = "int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]"
 
 
 class Captured:
@@ -81,7 +85,7 @@ class Replay:
     sources: Sequence[int | Captured | UOp]
     states: Sequence[State]
     result: Tree
-    results: Sequence[int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]]
+    results: Sequence[Result]
     assigned: Sequence[int]
 
     def valid(self) -> bool:

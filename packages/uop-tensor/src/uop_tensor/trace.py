@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from .live import LIVE, Capture, JitError, tracing
 from .memory import base, numel
 from .program import program
 from .realize import duplicate, realize
-from .replay import Captured, Replay, State
+from .replay import Captured, Replay, Result, State
 from .tensor import Tensor
 
 
@@ -38,16 +38,8 @@ def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
         args, kwargs = given.rebuild(arguments, [Tensor._of(n) for n in numbers])
         result = flatten(name, function(*args, **kwargs))
         number = {id(a): i for i, a in enumerate(arguments)}
-        results: list[int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]] = []
-        values: list[UOp] = []
-        for t in result.tensors:
-            if id(t) in number:
-                results.append(number[id(t)])
-            elif id(t) in outside:
-                results.append(t)
-            else:
-                results.append((type(t), t.uop.shape))
-                values.append(t.uop)
+        results = [_result(t, number, outside) for t in result.tensors]
+        values = [t.uop for t, r in zip(result.tensors, results, strict=True) if isinstance(r, tuple)]
         changed = [t for t in capture.assignments.values() if isinstance(t, Tensor)]
         assigned = [number[id(t)] for t in changed if id(t) in number]
         states = [t for t in changed if id(t) in outside]
@@ -112,6 +104,13 @@ def _argument(given: Tensor, device: str) -> Tensor:
 def _scalar(number: int, value: float) -> UOp:
     dtype = dtypes.i32 if isinstance(value, int) else dtypes.f32
     return UOp(Ops.PARAM, (), Param(dtype, name=f"arg{number}"))
+
+
+def _result(tensor: Tensor, number: Mapping[int, int], outside: Mapping[int, Captured]) -> Result:
+    """What a result is: an argument, a tensor from outside, or a new tensor."""
+    if id(tensor) in number:
+        return number[id(tensor)]
+    return tensor if id(tensor) in outside else (type(tensor), tensor.uop.shape)
 
 
 def _refuse_new_state(name: str, capture: Capture, known: list[Tensor], outside: set[int]) -> None:
