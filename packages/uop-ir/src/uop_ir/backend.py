@@ -58,6 +58,33 @@ class Plan:
         """The arguments of a call without their AFTERs."""
         return tuple(a.src[0] if a.op is Ops.AFTER else a for a in call.src[1:])
 
+    @property
+    def lifetimes(self) -> dict[int, tuple[int, int]]:
+        """For each scratch slot the first and the last call that uses it, counted from 0."""
+        spans: dict[int, tuple[int, int]] = {}
+        for place, call in enumerate(self.calls):
+            for argument in self.arguments(call):
+                if argument.op is Ops.ALLOC:
+                    slot = int(argument.arg.slot)
+                    spans[slot] = (spans.get(slot, (place, place))[0], place)
+        return spans
+
+    def __str__(self) -> str:
+        """A line a call: its kernel by the start of its key, and its arguments; then a line a scratch slot."""
+        lines = [f"plan: {len(self.calls)} calls of {len(self.bodies)} kernels, arena of {self.arena} bytes"]
+        for place, call in enumerate(self.calls):
+            names = ", ".join(_argument_name(a) for a in self.arguments(call))
+            lines.append(f"  {place}: {call.src[0].key[:12]}({names})")
+        for slot, (first, last) in self.lifetimes.items():
+            lines.append(f"  scratch{slot}: calls {first} to {last}, at byte {self.offsets[slot]}")
+        return "\n".join(lines)
+
+
+def _argument_name(argument: UOp) -> str:
+    if argument.op is Ops.ALLOC:
+        return f"scratch{argument.arg.slot}"
+    return f"input{argument.arg.slot}" if argument.arg.size is not None else str(argument.arg.name)
+
 
 class Program(Protocol):
     """A compiled kernel."""
