@@ -103,7 +103,10 @@ def _run(line: str, codes: list[int]) -> str:
         stack.enter_context(contextlib.redirect_stderr(printed))
         for settings in in_force.values():
             own = {f.name: f for f in fields(settings) if f.name.upper() in set_here}
-            values = {name: type(f.default)(set_here[name.upper()]) for name, f in own.items()}
+            values = {
+                name: int(set_here[name.upper()]) if isinstance(f.default, int) else set_here[name.upper()]
+                for name, f in own.items()
+            }
             stack.enter_context(override(settings, **values))
         codes.append(main(words[1:-2] if ">" in words else words[1:]))
     if ">" in words:
@@ -122,8 +125,13 @@ def _python(body: str, session: dict[str, object]) -> Iterator[str]:
         test = doctest.DocTest([piece], session, "docs", None, None, None)
         test.globs = session
         runner.run(test, out=found.append, clear_globs=False)
-        got = "".join(found).partition("Got:\n")[2] or "".join(found).partition("Exception raised:\n")[2]
-        source = [f"{'... ' if n else '>>> '}{line}".rstrip() for n, line in enumerate(piece.source.splitlines())]
+        _, failed, got = "".join(found).partition("Got:\n")
+        if not failed:  # an exception: its last line says what it is
+            lines = "".join(found).rstrip("\n").splitlines()
+            got = f"    Traceback (most recent call last):\n        ...\n{lines[-1]}\n" if lines else ""
+        source = [
+            f"{'... ' if n else '>>> '}{line}".rstrip() for n, line in enumerate(piece.source.splitlines())
+        ]
         yield "\n".join(source) + "\n"
         yield "".join(f"{line[4:]}\n" for line in got.rstrip("\n").splitlines()) if found else piece.want
 
@@ -140,7 +148,13 @@ def op_table() -> str:
 def _operands(op: Ops) -> str:
     row, spelling = OPS[op], SPELLINGS[op]
     least = row.least
-    count = f"{least} or more" if row.most is None else str(least) if row.most == least else f"{least} to {row.most}"
+    count = (
+        f"{least} or more"
+        if row.most is None
+        else str(least)
+        if row.most == least
+        else f"{least} to {row.most}"
+    )
     if spelling.literal is None:
         return count
     literal = spelling.literal

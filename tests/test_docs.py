@@ -1,6 +1,7 @@
 """What docs/ says is so: its examples print what it shows, and its tables are those of the code."""
 
 import ast
+import importlib
 import re
 import runpy
 from dataclasses import fields
@@ -8,19 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import uopc  # noqa: F401  its packages bring their settings
+from uop_ir import UopError
 from uop_ir.settings import in_force
 
 ROOT = Path(__file__).parents[1]
 DOCS = runpy.run_path(str(ROOT / "docs" / "examples.py"))
 PAGES = DOCS["pages"]()
+PACKAGES = [path.name for path in ROOT.glob("packages/*/src/*") if (path / "__init__.py").is_file()]
 LINK = re.compile(r"\]\(([^)#:]+)[^):]*\)")
 SETTING = re.compile(r"^\| `([A-Z_]+)` \| (?:`([^`]*)`)?", re.MULTILINE)
-
-
-@pytest.fixture(autouse=True)
-def _cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UOP_CACHE", str(tmp_path))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
@@ -45,6 +42,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_table_of_settings_has_every_setting_and_its_default() -> None:
+    for package in PACKAGES:
+        importlib.import_module(package)
     ours = {f.name.upper(): str(f.default) for settings in in_force for f in fields(settings)}
     table = dict(SETTING.findall((ROOT / "docs" / "settings.md").read_text()))
     assert ours.items() <= table.items()
@@ -59,3 +58,17 @@ def _read_elsewhere() -> set[str]:
             if isinstance(node, ast.Constant | ast.Compare | ast.Call) and "environ" in ast.unparse(node):
                 names |= set(re.findall(r"'([A-Z][A-Z_]+)'", ast.unparse(node)))
     return names
+
+
+def test_the_table_of_errors_has_every_error_that_a_user_can_name() -> None:
+    table = re.findall(
+        r"^\| `(\w+)` \| `(\w+)` \| (\d) \|", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE
+    )
+    packages = [importlib.import_module(name) for name in PACKAGES]
+    public = {
+        (name, package.__name__, str(value.exit_code))
+        for package in packages
+        for name, value in vars(package).items()
+        if name in package.__all__ and isinstance(value, type) and issubclass(value, UopError)
+    }
+    assert set(table) == {row for row in public if row[0] != "UopError"}
