@@ -148,14 +148,9 @@ class _Rewrite:
 
 def _below(special: UOp, end: UOp) -> UOp:
     """special < end. Of an end that is a minimum with the size of the axis, only the other part counts."""
-    form = linear(end)
-    if len(form.terms) == 1 and form.constant == 0:
-        (term, k), limit = form.terms[0], int(special.src[0].value) if special.src[0].op is Ops.CONST else 0
-        if (
-            term.op is Ops.MAX
-            and k == -1
-            and term.src[1].op is Ops.CONST
-            and int(term.src[1].value) == -limit
-        ):
+    size, form = special.src[0], linear(end)
+    if size.op is Ops.CONST and form.constant == 0 and len(form.terms) == 1:
+        (term, k) = form.terms[0]
+        if k == -1 and term.op is Ops.MAX and term.src[1] is index(-int(size.value)):
             return graph_rewrite(special + term.src[0] < 0, symbolic)
     return special < end

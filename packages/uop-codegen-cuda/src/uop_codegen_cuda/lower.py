@@ -15,7 +15,7 @@ from .dialect import CUDA, prelude
 from .grid import launch, to_grid
 from .mapping import map_axes
 
-MAP = Pass("map", lambda root, free: map_axes(root, free), "output axes become blocks and threads")
+MAP = Pass("map", map_axes, "output axes become blocks and threads")
 PASSES: tuple[Pass, ...] = tuple(MAP if step.name == "optimize" else step for step in C_PASSES)
 
 

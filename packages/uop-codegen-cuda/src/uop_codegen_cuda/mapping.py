@@ -53,22 +53,15 @@ def least(x: UOp, limit: int) -> UOp:
 
 
 def map_axes(root: UOp, free: Freedoms) -> UOp:
-    """A program at loop level after the actions chosen for it; one thread runs it where there are none."""
-    return choose(root, free)[1]
+    """A program at loop level with its axes on the grid.
 
-
-def choose(root: UOp, free: Freedoms) -> tuple[tuple[Action, ...], UOp]:
-    """The actions that map a program to the grid, and the program after them.
-
-    There are none where the freedoms forbid to optimize, and where one element of the output depends on another.
+    One thread runs it as it is where the freedoms forbid to optimize, and where one element of the output depends on
+    another.
     """
-    actions: list[Action] = []
     if free.optimize and independent(root):
         for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:
-            chosen = _nest(root, numbers)
-            root = apply_schedule(root, chosen)
-            actions.extend(chosen)
-    return tuple(actions), root
+            root = apply_schedule(root, _nest(root, numbers))
+    return root
 
 
 def independent(root: UOp) -> bool:
