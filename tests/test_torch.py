@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_nn import AdamW, CharTokenizer, Gpt, GptConfig, load_text, random_batches, warmup_cosine
+from uop_nn import AdamW, CharTokenizer, Gpt, GptConfig, RandomBatches, load_text, warmup_cosine
 from uop_tensor import Tensor, jit
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -89,7 +89,7 @@ def test_the_gpt_has_the_losses_of_pytorch() -> None:
         return loss
 
     jitted = jit(step)
-    batches = random_batches(tokenizer.encode(text), BATCH, config.context, seed=0)
+    batches = RandomBatches(tokenizer.encode(text), BATCH, config.context, seed=0)
     differences = []
     for number in range(STEPS):
         x, y = next(batches)

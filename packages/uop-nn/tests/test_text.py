@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uop_nn import CharTokenizer, DataError, random_batches, train_validation_split
+from uop_nn import CharTokenizer, DataError, RandomBatches, train_validation_split
 
 
 def test_tokens_are_the_ranks_of_the_characters() -> None:
@@ -58,7 +58,7 @@ def test_bad_tokenizers() -> None:
 def test_batches_are_windows_and_their_successors() -> None:
     tokens = np.arange(100, 110, dtype=np.int32)
     seen: Counter[int] = Counter()
-    batches = random_batches(tokens, batch=5, context=3, seed=1)
+    batches = RandomBatches(tokens, batch=5, context=3, seed=1)
     for _ in range(400):
         x, y = next(batches)
         assert x.dtype == y.dtype == np.int32
@@ -72,7 +72,7 @@ def test_batches_are_windows_and_their_successors() -> None:
 
 
 def test_the_only_window() -> None:
-    x, y = next(random_batches(np.array([4, 5, 6]), batch=2, context=2, seed=0))
+    x, y = next(RandomBatches(np.array([4, 5, 6]), batch=2, context=2, seed=0))
     assert x.tolist() == [[4, 5], [4, 5]]
     assert y.tolist() == [[5, 6], [5, 6]]
 
@@ -80,12 +80,12 @@ def test_the_only_window() -> None:
 @given(st.integers(0, 2**40), st.integers(0, 20), st.integers(1, 7))
 def test_batches_resume_exactly(seed: int, steps: int, batch: int) -> None:
     tokens = np.random.default_rng(0).integers(0, 65, 500).astype(np.int32)
-    batches = random_batches(tokens, batch, 8, seed)
+    batches = RandomBatches(tokens, batch, 8, seed)
     for _ in range(steps):
         next(batches)
     state = json.loads(json.dumps(batches.state))
     expected = [next(batches) for _ in range(5)]
-    again = random_batches(tokens, batch, 8, seed=0)
+    again = RandomBatches(tokens, batch, 8, seed=0)
     again.state = state
     for (x, y), (x2, y2) in zip(expected, again, strict=False):
         np.testing.assert_array_equal(x, x2)
@@ -95,11 +95,11 @@ def test_batches_resume_exactly(seed: int, steps: int, batch: int) -> None:
 def test_bad_batches() -> None:
     tokens = np.arange(8, dtype=np.int32)
     with pytest.raises(DataError, match="text of 8 characters is shorter than the context of 8 and one more"):
-        random_batches(tokens, 1, 8, 0)
+        RandomBatches(tokens, 1, 8, 0)
     for batch, context in ((0, 1), (1, 0), (-1, 4)):
         with pytest.raises(DataError, match="positive"):
-            random_batches(tokens, batch, context, 0)
-    batches = random_batches(tokens, 1, 2, 0)
+            RandomBatches(tokens, batch, context, 0)
+    batches = RandomBatches(tokens, 1, 2, 0)
     before = batches.state
     for wrong in (
         {},

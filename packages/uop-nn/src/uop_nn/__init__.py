@@ -10,7 +10,7 @@ from .module import ModelError, Module
 from .optim import SGD, AdamW, Optimizer, OptimizerError
 from .rates import warmup_cosine
 from .sample import Sampler, SamplingError, load_gpt
-from .text import CharTokenizer, random_batches, train_validation_split
+from .text import CharTokenizer, RandomBatches, train_validation_split
 from .training import TrainingError
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Module",
     "Optimizer",
     "OptimizerError",
+    "RandomBatches",
     "Sampler",
     "SamplingError",
     "TrainingError",
@@ -42,7 +43,6 @@ __all__ = [
     "load_mnist",
     "load_text",
     "load_tinyshakespeare",
-    "random_batches",
     "save_checkpoint",
     "train_validation_split",
     "warmup_cosine",

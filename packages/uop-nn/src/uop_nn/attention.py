@@ -1,4 +1,4 @@
-"""Causal self-attention, the feed-forward part, and the transformer block that both make up (week 10)."""
+"""Causal self-attention, the feed-forward part, and the transformer block that both make up. Week 10."""
 
 from __future__ import annotations
 

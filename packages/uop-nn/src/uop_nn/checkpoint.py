@@ -1,4 +1,4 @@
-"""Checkpoints: named arrays and what describes them, in one safetensors file (week 5)."""
+"""Checkpoints: named arrays and what describes them, in one safetensors file. Week 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of this package: `uopc train mnist`, `uopc train gpt` and `uopc sample` (week 9)."""
+"""The commands of this package: `uopc train mnist`, `uopc train gpt` and `uopc sample`. Week 9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data sets of the two models: MNIST digits and text for the character GPT (week 5).
+"""The data sets of the two models: MNIST digits and text for the character GPT. Week 5.
 
 Every file is looked for in the folder that `UOP_DATA` names, then in the cache (the folder `data` of `UOP_CACHE`,
 ~/.cache/uop by default), then on the network, and its contents are compared with a pinned sha256.

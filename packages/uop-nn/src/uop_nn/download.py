@@ -1,4 +1,4 @@
-"""Find the files of a data set: in a folder of the user's, in the cache, or on the network (week 5)."""
+"""Find the files of a data set: in a folder of the user's, in the cache, or on the network. Week 5."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class DataFolders:
         user = Path(settings.uop_data).expanduser() if settings.uop_data else None
         if user is not None and not user.is_dir():
             raise DataError(f"UOP_DATA is {user}, which is not a folder", remedy="unset it or name a folder")
-        root = cache or Path(settings.uop_cache or "~/.cache/uop")
+        root = cache or Path(settings.uop_cache or Path(settings.xdg_cache_home or "~/.cache", "uop"))
         return cls(user, root.expanduser() / "data")
 
 

@@ -1,4 +1,4 @@
-"""Write a file as a whole or not at all (week 5)."""
+"""Write a file as a whole or not at all. Week 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A character GPT: embeddings of token and position, transformer blocks, scores of the next token (week 10)."""
+"""A character GPT: embeddings of token and position, transformer blocks, scores of the next token. Week 10."""
 
 from __future__ import annotations
 

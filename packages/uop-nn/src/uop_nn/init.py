@@ -1,4 +1,4 @@
-"""First values of parameters, from a NumPy generator of the caller's, so that a seed fixes them (week 5)."""
+"""First values of parameters, from a NumPy generator of the caller's, so that a seed fixes them. Week 5."""
 
 from __future__ import annotations
 

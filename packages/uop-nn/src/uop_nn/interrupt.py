@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish that a loop can ask about, instead of an exception at any line (week 9)."""
+"""Ctrl-C as a wish that a loop can ask about, instead of an exception at any line. Week 9."""
 
 from __future__ import annotations
 

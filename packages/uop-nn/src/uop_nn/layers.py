@@ -1,4 +1,4 @@
-"""Layers: Linear, Embedding, LayerNorm, with the parameters, names and first values of PyTorch (week 5)."""
+"""Layers: Linear, Embedding, LayerNorm, with the parameters, names and first values of PyTorch. Week 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A multilayer perceptron for MNIST: 784 pixels, one hidden layer, 10 scores (week 9)."""
+"""A multilayer perceptron for MNIST: 784 pixels, one hidden layer, 10 scores. Week 9."""
 
 from __future__ import annotations
 

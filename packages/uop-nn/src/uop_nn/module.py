@@ -1,4 +1,4 @@
-"""Module: a part of a model that knows its parameters by name (week 5)."""
+"""Module: a part of a model that knows its parameters by name. Week 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers: SGD and AdamW, with the update rules of PyTorch (week 5).
+"""Optimizers: SGD and AdamW, with the update rules of PyTorch. Week 5.
 
 All that an optimizer remembers is in tensors that `step` assigns, so a jitted training step carries it on. A learning
 rate that changes from step to step is an argument of the jitted function, handed on to `step`.
@@ -123,7 +123,8 @@ class AdamW(Optimizer):
 
     m and v are moving averages of g and g * g, from 0. That start is corrected for by the weight which the gradients
     have in them so far: the same moving average of 1, `c = beta * c + (1 - beta)`, which is 1 - beta^t (and in f32
-    more exact than that formula). `p -= lr * weight_decay * p`, then `p -= lr * (m / c1) / (sqrt(v / c2) + eps)`.
+    more exact than that formula); t counts the steps of the optimizer, for a parameter without a gradient in some of
+    them too. `p -= lr * weight_decay * p`, then `p -= lr * (m / c1) / (sqrt(v / c2) + eps)`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Options of a training run: a dataclass whose fields become options of the command (week 9)."""
+"""Options of a training run: a dataclass whose fields become options of the command. Week 9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss curves as a PNG (week 5)."""
+"""Loss curves as a PNG. Week 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning rates that change over a training run (week 9)."""
+"""Learning rates that change over a training run. Week 9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling: text from a trained GPT, a character at a time (week 10)."""
+"""Sampling: text from a trained GPT, a character at a time. Week 10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From characters to batches: the tokenizer, the embedded text, random windows of a text (week 5)."""
+"""From characters to batches: the tokenizer, the embedded text, random windows of a text. Week 5."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .download import DataError
 
-__all__ = ["CharTokenizer", "RandomBatches", "embedded_text", "random_batches", "train_validation_split"]
+__all__ = ["CharTokenizer", "RandomBatches", "embedded_text", "train_validation_split"]
 
 Tokens = NDArray[np.int32]
 
@@ -100,11 +100,6 @@ class RandomBatches(Iterator[tuple[Tokens, Tokens]]):
             self._generator.bit_generator.state = dict(state)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"not the state of a PCG64 random generator: {error}") from error
-
-
-def random_batches(tokens: NDArray[np.integer[Any]], batch: int, context: int, seed: int) -> RandomBatches:
-    """Return an endless iterator over (x, y), random windows of `tokens` [N]; see `RandomBatches`."""
-    return RandomBatches(tokens, batch, context, seed)
 
 
 def train_validation_split(tokens: Tokens, fraction: float = 0.9) -> tuple[Tokens, Tokens]:

@@ -1,4 +1,4 @@
-"""Train the character GPT on a text: batches, validation, checkpoint, and a sample at the end (week 10)."""
+"""Train the character GPT on a text: batches, validation, checkpoint, and a sample at the end. Week 10."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .gpt import Gpt, GptConfig
 from .optim import AdamW
 from .options import TrainOptions, option
 from .sample import Sampler, default_prompt
-from .text import CharTokenizer, Tokens, random_batches, train_validation_split
+from .text import CharTokenizer, RandomBatches, Tokens, train_validation_split
 from .training import Score, Trainer
 
 __all__ = ["GptOptions", "gpt_trainer", "print_sample"]
@@ -61,7 +61,7 @@ def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
         model=model,
         optimizer=AdamW(model.parameters(), options.lr, betas=BETAS),
         loss=model.loss,
-        batches=random_batches(training, options.batch, options.context, options.seed),
+        batches=RandomBatches(training, options.batch, options.context, options.seed),
         validate=_validation(model, validation, options.batch),
         folder=folder,
         description={

@@ -1,4 +1,4 @@
-"""Train the MLP on MNIST: shuffled batches, and the accuracy on the test set (week 9)."""
+"""Train the MLP on MNIST: shuffled batches, and the accuracy on the test set. Week 9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training loop: one jitted step again and again, with validation, checkpoints, and Ctrl-C (week 9)."""
+"""The training loop: one jitted step again and again, with validation, checkpoints, and Ctrl-C. Week 9."""
 
 from __future__ import annotations
 

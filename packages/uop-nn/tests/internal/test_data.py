@@ -332,3 +332,13 @@ def test_load_text_does_not_hide_damage(tmp_path: Path) -> None:
     (tmp_path / "tinyshakespeare.txt").write_bytes(b"First Citizen:\n")
     with override(settings, uop_data=str(tmp_path)), pytest.raises(DataError, match="damaged"):
         load_text(None, 1)
+
+
+def test_where_the_cache_is() -> None:
+    for values, root in (
+        ({"uop_cache": "/mine", "xdg_cache_home": "/xdg"}, Path("/mine")),
+        ({"uop_cache": "", "xdg_cache_home": "/xdg"}, Path("/xdg/uop")),
+        ({"uop_cache": "", "xdg_cache_home": ""}, Path.home() / ".cache" / "uop"),
+    ):
+        with override(settings, **values):
+            assert DataFolders.from_settings().cache == root / "data"
