@@ -97,7 +97,7 @@ def types(session: nox.Session) -> None:
     install(session, PACKAGES, *group("types"), *group("test"))
     for package in PACKAGES:
         session.run("mypy", f"packages/{package}")
-    session.run("mypy", "tests", "courses", "conftest.py", "noxfile.py")
+    session.run("mypy", "tests", "courses", "docs", "conftest.py", "noxfile.py")
 
 
 @nox.session(tags=["check"])
