@@ -39,30 +39,30 @@ class Tree:
 def flatten(name: str, value: object) -> Tree:
     """The tree of a value. Raises JitError for a leaf that is neither a tensor, a number nor of a static type."""
     tree = Tree()
-    seen: dict[int, int] = {}
-
-    def place(x: Any) -> Any:
-        if isinstance(x, Tensor):
-            if id(x) not in seen:
-                seen[id(x)] = len(tree.tensors)
-                tree.tensors.append(x)
-            return "tensor", seen[id(x)]
-        if type(x) in (list, tuple):
-            return (type(x), *map(place, x))
-        if type(x) is dict:
-            return (dict, tuple(x), *map(place, x.values()))
-        if isinstance(x, STATIC):
-            return "static", type(x), x
-        if isinstance(x, int | float):
-            tree.numbers.append(x)
-            return "number", len(tree.numbers) - 1
-        raise JitError(
-            f"{name}: {type(x).__name__} as argument or result of a jitted function",
-            remedy="give tensors, numbers, str, bool or None, in lists, tuples and dicts; close over the rest",
-        )
-
-    tree.structure = place(value)
+    tree.structure = _place(name, value, tree, {})
     return tree
+
+
+def _place(name: str, x: Any, tree: Tree, seen: dict[int, int]) -> Any:
+    # Not a closure that calls itself: such a cycle would keep the tensors of each call until the collector runs.
+    if isinstance(x, Tensor):
+        if id(x) not in seen:
+            seen[id(x)] = len(tree.tensors)
+            tree.tensors.append(x)
+        return "tensor", seen[id(x)]
+    if type(x) in (list, tuple):
+        return (type(x), *(_place(name, v, tree, seen) for v in x))
+    if type(x) is dict:
+        return (dict, tuple(x), *(_place(name, v, tree, seen) for v in x.values()))
+    if isinstance(x, STATIC):
+        return "static", type(x), x
+    if isinstance(x, int | float):
+        tree.numbers.append(x)
+        return "number", len(tree.numbers) - 1
+    raise JitError(
+        f"{name}: {type(x).__name__} as argument or result of a jitted function",
+        remedy="give tensors, numbers, str, bool or None, in lists, tuples and dicts; close over the rest",
+    )
 
 
 def _rebuild(place: Any, tensors: Sequence[Any], numbers: Sequence[Any]) -> Any:

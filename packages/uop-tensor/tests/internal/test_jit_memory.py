@@ -1,5 +1,8 @@
 """jit: what a replay costs, and whose memory it writes. Week 5."""
 
+import gc
+import weakref
+
 import numpy as np
 
 from uop_tensor import Tensor, jit
@@ -50,3 +53,19 @@ def test_training_step_with_moments_is_few_kernels() -> None:
     (replay,) = step.captures.values()
     assert replay.program is not None
     assert len(replay.program.planned.plan.calls) <= 4
+
+
+def test_arguments_and_results_go_with_their_tensors() -> None:
+    """At once: the garbage collector, which does not know how large memory is, has nothing to do."""
+    f = jit(lambda x: [x + 1.0])
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            x = Tensor(np.ones(3, np.float32))
+            (y,) = f(x)
+            memory = [weakref.ref(whole_buffer(t.uop)) for t in (x, y)]
+            del x, y
+            assert [ref() for ref in memory] == [None, None]
+    finally:
+        gc.enable()
