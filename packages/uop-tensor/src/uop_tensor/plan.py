@@ -9,9 +9,10 @@ from typing import TypeAlias
 from uop_ir import AddrSpace, Limits, Ops, Plan, UOp, call_params
 
 from .cost import is_memory
+from .cut import body_nodes
 from .fusion import Fusion, identity
 from .memory import numel, view
-from .schedule import Graph, Kernel, body_nodes, run_order, schedule
+from .schedule import Graph, Kernel, run_order, schedule
 
 Shape: TypeAlias = "tuple[int | UOp, ...]"
 #: Bytes: scratch starts at a multiple of this, which no vector of a CPU or GPU exceeds.

@@ -1,28 +1,30 @@
 """A graph of values becomes kernels: what is stored once, what is fused, what is merged. Week 5.
 
 `fusion.decide` says which values are stored; each is a kernel. A kernel that would need more memory arguments than
-the backend takes is cut further. Then kernels that walk the same elements of the same memory become one.
+the backend takes, or be very long, is cut further. Then kernels that walk the same elements of the same memory become one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from uop_ir import INDEX_MAPS, Limits, Ops, UOp, UopError
+from uop_ir import Limits, Ops, UOp
 
-from .cost import is_leaf, is_memory
+from .cost import is_memory
+from .cut import LENGTH, body_nodes, cut_long, cut_wide, length
 from .fusion import Fusion, decide, identity
 
 
 @dataclass
 class Kernel:
-    """The values that a kernel stores, and the memory and stored values that it reads."""
+    """The values that a kernel stores, the memory and stored values that it reads, and how long it is."""
 
     values: list[UOp]
     reads: dict[UOp, None]
     reduces: bool
+    length: int
 
 
 class Graph:
@@ -56,6 +58,7 @@ class Graph:
         gone = self.kernels.pop(other)
         kernel = self.kernels[into]
         kernel.values += gone.values
+        kernel.length += gone.length
         kernel.reads = {r: None for r in kernel.reads | gone.reads if r not in kernel.values}
         self.writer.update(dict.fromkeys(gone.values, into))
         self.direct[into] = (self.direct[into] | self.direct.pop(other)) - {into}
@@ -79,12 +82,10 @@ def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Grap
         fusion = decide(root, forced)
         stored = set(fusion.stored)
         kernels = [_kernel(value, stored) for value in fusion.stored]
-        cuts = frozenset(
-            _cut(k.values[0], stored, limits.arguments) for k in kernels if len(k.reads) >= limits.arguments
-        )
-        if not cuts:
+        cuts = forced.union(*(_cuts(kernel, stored, limits.arguments) for kernel in kernels))
+        if cuts == forced:
             break
-        forced |= cuts
+        forced = cuts
     graph = Graph(kernels)
     _merge_elementwise(graph, fusion, donors, limits.arguments)
     needed = set(root.src).union(*(kernel.reads for kernel in graph.kernels.values()))
@@ -93,42 +94,27 @@ def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Grap
     return graph, fusion
 
 
-def body_nodes(value: UOp, outside: set[UOp]) -> Iterator[UOp]:
-    """The nodes of a kernel that stores `value`, sources first; values from outside of it are not entered."""
-    return iter(value.toposort(gate=lambda n: n not in outside))
-
-
 def _kernel(value: UOp, stored: set[UOp]) -> Kernel:
     reads: dict[UOp, None] = {}
     reduces = False
+    size = 0
     outside = stored - {value}
     for node in body_nodes(value, outside):
         if is_memory(node) or node in outside:
             reads[node] = None
-        elif node.op is Ops.REDUCE:
-            reduces = True
-    return Kernel([value], reads, reduces)
+        else:
+            reduces |= node.op is Ops.REDUCE
+            size += length(node)
+    return Kernel([value], reads, reduces, size)
 
 
-def _cut(value: UOp, stored: set[UOp], arguments: int) -> UOp:
-    """The value to store within a kernel that reads too much: the one that reads most of what fits."""
-    reads: dict[UOp, frozenset[UOp]] = {}
-    best: UOp | None = None
+def _cuts(kernel: Kernel, stored: set[UOp], arguments: int) -> set[UOp]:
+    """What to store within a kernel that is too wide or too long."""
+    (value,) = kernel.values
     outside = stored - {value}
-    for node in body_nodes(value, outside):
-        if is_leaf(node) or node in outside:
-            reads[node] = frozenset({node} if is_memory(node) or node in outside else ())
-            continue
-        reads[node] = frozenset[UOp]().union(*(reads[s] for s in node.src))
-        fits = 1 < len(reads[node]) < arguments and node.op not in INDEX_MAPS and node is not value
-        if fits and (best is None or len(reads[node]) > len(reads[best])):
-            best = node
-    if best is None:
-        raise UopError(
-            f"{value.op!r} reads {len(reads[value])} values at once, the backend takes {arguments - 1}",
-            remedy="combine fewer at a time",
-        )
-    return best
+    if len(kernel.reads) >= arguments:
+        return cut_wide(value, outside, arguments)
+    return cut_long(value, outside) if kernel.length > LENGTH else set()
 
 
 def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], arguments: int) -> None:
@@ -147,7 +133,8 @@ def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], 
             together = len(into.reads | kernel.reads) + len(into.values) + len(kernel.values)
             uses = other in graph.direct[k]
             shares = not into.reduces and bool(into.reads.keys() & kernel.reads.keys())
-            if (uses or shares) and together <= arguments and _joinable(graph, fusion, donors, other, k):
+            fits = together <= arguments and into.length + kernel.length <= LENGTH
+            if (uses or shares) and fits and _joinable(graph, fusion, donors, other, k):
                 graph.merge(other, k)
                 break
         else:

@@ -268,7 +268,24 @@ def test_long_chain(graphs: SimpleNamespace) -> None:
     x = graphs.buffer(8)
     for _ in range(10_000):
         x = x + 1.0
-    assert kernels(x) == 1
+    made = plan(x)
+    assert [sum(n.op is Ops.ADD for n in c.src[0].toposort()) for c in made.calls] == [2000] * 5
+    assert made.arena == 2 * 64  # of two kernels, one reads what the other stores
+
+
+def test_long_kernels_stay_apart(graphs: SimpleNamespace) -> None:
+    """Values that share an operand would be one kernel, were it not for its length."""
+    x = graphs.buffer(8)
+    sines = [(x * float(i)).alu(Ops.SIN) for i in range(40)]
+    assert kernels(*sines[:4]) == 1
+    assert kernels(*sines) == 5
+
+
+def test_a_long_kernel_is_not_cut_where_that_takes_much_memory(graphs: SimpleNamespace) -> None:
+    x = graphs.buffer(100, 1).expand((100, 100)) + graphs.buffer(100)
+    for i in range(3000):
+        x = x * float(i)
+    assert kernels(x.reduce(Ops.ADD, 1)) == 1
 
 
 def test_plan_does_not_depend_on_the_run(graphs: SimpleNamespace) -> None:
