@@ -25,6 +25,13 @@ def compile_command(argv: list[str]) -> int:
     if options.first == "c" and any(n.op is Ops.RANGE for n in given.nodes):
         print(_c(source(given.nodes, _linear_params(given.nodes))))
         return 0
+    loops = [n for n in given.nodes if n.op is Ops.RANGE]
+    if options.first == "rangeify" and loops and options.emit != "kernel":
+        raise VerifyError(
+            "the program has loops already",
+            span=given.spans[loops[0]],
+            remedy="say with --from where it goes on: --from simplify, or --from c for a linear program",
+        )
     body = as_kernel(given.root) if options.first == "rangeify" else given.root
     if options.emit not in STAGES:
         if options.first != "rangeify":
@@ -74,7 +81,7 @@ def as_kernel(root: UOp) -> UOp:
     """A program at tensor level as the body of a kernel: its values are stored to new PARAMs, BUFFERs become PARAMs.
 
     The outputs take the first slots, the BUFFERs those behind them in order of appearance. A SINK of STOREs to PARAMs
-    is a kernel already. Raises VerifyError for a mix of the two.
+    is a kernel already. Raises VerifyError for a mix of the two, and for a value that cannot be stored.
     """
     outputs = root.src if root.op is Ops.SINK else (root,)
     effects = [o for o in outputs if o.dtype is dtypes.void]
@@ -82,6 +89,8 @@ def as_kernel(root: UOp) -> UOp:
         return root
     if effects:
         raise VerifyError("values and effects in one program", remedy="STORE every value")
+    if any(o.dtype is dtypes.index for o in outputs):
+        raise VerifyError("an output of dtype index cannot be stored", remedy="CAST it, or leave it out")
     buffers = [n for n in root.toposort() if n.op is Ops.BUFFER]
     if any(n.op is Ops.PARAM and n.arg.size is not None for n in root.toposort()):
         raise VerifyError("values of a program with PARAMs", remedy="STORE each to a PARAM")

@@ -61,6 +61,7 @@ def test_c_is_one_triple_loop(gemm: str, capsys: pytest.CaptureFixture[str]) -> 
     [
         ("%0 = buffer 4 : dtype=f32 slot=0\n%1 = store %0, %0\n%2 = sink %1, %0\n", "values and effects"),
         ("%0 = param 4 : dtype=f32 slot=0\n%1 = neg %0\n", "values of a program with PARAMs"),
+        ("%0 = const 2 : dtype=index", "dtype index cannot be stored"),
     ],
 )
 def test_a_program_that_is_no_kernel_is_refused(program: str, message: str, tmp_path: Path) -> None:
@@ -68,6 +69,18 @@ def test_a_program_that_is_no_kernel_is_refused(program: str, message: str, tmp_
     path.write_text(program)
     with pytest.raises(UopError, match=message):
         compile_command([str(path)])
+
+
+@pytest.mark.parametrize("emit", ["c", "rangeify"])
+def test_a_program_with_loops_has_to_say_where_it_goes_on(
+    gemm: str, emit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compile_command([gemm, "--emit", "rangeify"])
+    half = tmp_path / "half.uir"
+    half.write_text(capsys.readouterr().out)
+    with pytest.raises(UopError, match=r"has loops already(.|\n)*--from simplify") as error:
+        compile_command([str(half), "--emit", emit])
+    assert error.value.exit_code == 3
 
 
 def test_an_access_out_of_bounds_is_refused_with_node_and_interval(tmp_path: Path) -> None:

@@ -137,5 +137,6 @@ def _scalar(node: UOp, given: dict[str, str]) -> bool | int | float:
 def _split(text: str, option: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key or not value:
-        raise UopError(f"{option} {text!r} is not NAME=VALUE")
+        form = "SLOT=FILE.npy" if option == "--input" else "NAME=VALUE"
+        raise UopError(f"{option} {text!r} is not {form}")
     return key, value

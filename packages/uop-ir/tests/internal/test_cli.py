@@ -265,6 +265,7 @@ def test_run_takes_a_linear_program_line_by_line(
     [
         ([], "n has no value (--var n=..., 1 to 9)"),
         (["--var", "n"], "--var 'n' is not NAME=VALUE"),
+        (["--var", "n=1", "--var", "rate=1", "--input", "0"], "--input '0' is not SLOT=FILE.npy"),
         (["--var", "n=0", "--var", "rate=1"], "--var n=0 is out of its bounds (1 to 9)"),
         (["--var", "n=1.5", "--var", "rate=1"], "--var n: '1.5' is no integer (1 to 9)"),
         (["--var", "n=1", "--var", "rate=x"], "--var rate: 'x' is no number (f32)"),
