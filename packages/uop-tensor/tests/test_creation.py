@@ -74,6 +74,9 @@ def test_a_dtype_asked_for() -> None:
         (lambda: Tensor(300, dtypes.u8), "300 is not a value of u8"),
         (lambda: Tensor.zeros(-1), "zeros: shape"),
         (lambda: Tensor.zeros(2.0), "zeros: sizes and axes are ints"),  # type: ignore[arg-type]  # the mistake
+        (lambda: Tensor(1, dtypes.index), "a tensor of dtype index"),
+        (lambda: Tensor([1]).cast(dtypes.index), "a tensor of dtype index"),
+        (lambda: Tensor.zeros(2, dtype=dtypes.index), "a tensor of dtype index"),
         (lambda: Tensor.full(2, "a"), "full: str is no number"),  # type: ignore[arg-type]  # the mistake
         (lambda: Tensor.full(2, -1, dtypes.u8), "full: -1 is not a value of u8"),
         (lambda: Tensor.full(2, -1, dtypes.u8, device=Tensor(0).device), "full: -1 is not a value of u8"),

@@ -14,6 +14,12 @@ _RANK = {Kind.BOOL: 0, Kind.SIGNED: 1, Kind.UNSIGNED: 1, Kind.FLOAT: 2}
 _SIGNED = {d.bits: d for d in (dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)}
 
 
+def check_dtype(dtype: DType) -> None:
+    """Raise TensorError for a dtype that no tensor has: index, which is for loops and addresses, and void."""
+    if dtype.kind not in _RANK:
+        raise TensorError(f"a tensor of dtype {dtype}", remedy="use i64, or another type of numbers")
+
+
 def promote(method: str, *types: DType) -> DType:
     """The least dtype that holds the values of all `types`; of a float and an integer, the float.
 
@@ -44,6 +50,7 @@ def with_number(method: str, dtype: DType, number: float) -> DType:
 
     Raises TensorError for an integer that `dtype` does not hold.
     """
+    check_dtype(dtype)
     own = DEFAULT[type(number)]
     if _RANK[own.kind] > _RANK[dtype.kind]:
         return own

@@ -21,7 +21,7 @@ from .data import Number, from_array
 from .errors import TensorError
 from .graph import detach, known_device
 from .live import register
-from .promotion import DEFAULT, as_float, promote, with_number
+from .promotion import DEFAULT, as_float, check_dtype, promote, with_number
 
 Operand: TypeAlias = "Value | Number | np.generic | npt.NDArray[Any]"
 
@@ -58,6 +58,7 @@ class Value:
     _done: bool
 
     def _enter(self, uop: UOp) -> None:
+        check_dtype(uop.dtype)
         self.uop = uop
         self.grad = None
         self._requires_grad = False
