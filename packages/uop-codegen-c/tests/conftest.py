@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from uop_codegen_c import CpuBackend, settings
-from uop_ir import Ops, Plan, UOp, call_params, override, run_program
+from uop_ir import Ops, Plan, UOp, call_params, dtypes, override, run_program
 from uop_ir import settings as ir_settings
 
 Array = npt.NDArray[Any]
@@ -70,7 +70,7 @@ def same_bits() -> Callable[[Array, Array], None]:
     """Assert that two arrays are equal bit for bit; all NaNs are one."""
 
     def check(got: Array, want: Array) -> None:
-        if got.dtype.kind == "f":
+        if got.dtype.kind == "f" or got.dtype == dtypes.bf16.numpy:
             nan = np.isnan(got) & np.isnan(want)
             unsigned = f"u{got.itemsize}"
             got, want = np.where(nan, 0, got).view(unsigned), np.where(nan, 0, want).view(unsigned)

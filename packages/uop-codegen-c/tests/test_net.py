@@ -23,7 +23,7 @@ from uop_ir import DType, Ops, UOp, call_params, dtypes, override, run_program
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 DTYPES = (
-    dtypes.f32, dtypes.f64, dtypes.i8, dtypes.i32, dtypes.i64, dtypes.u8, dtypes.u32, dtypes.bool,
+    dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16, dtypes.i8, dtypes.i32, dtypes.i64, dtypes.u8, dtypes.u32, dtypes.bool,
 )  # fmt: skip
 UNARY = (Ops.RECIP, Ops.SQRT, Ops.TRUNC, Ops.EXP2, Ops.LOG2, Ops.NEG)
 FLOAT = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)
@@ -153,9 +153,9 @@ def inputs(body: UOp, seed: int) -> list[Array]:
             out.append(rng.integers(0, 2, size).astype(np.bool_))
         elif dtype.is_float:
             plain = rng.standard_normal(size) * rng.choice([1.0, 10.0, 1e3], size)
-            out.append(
-                np.where(rng.random(size) < 0.15, rng.choice(special, size), plain).astype(dtype.numpy)
-            )
+            values = np.where(rng.random(size) < 0.15, rng.choice(special, size), plain)
+            with np.errstate(over="ignore"):
+                out.append(values.astype(dtype.numpy))
         else:
             low, high = (0, 5) if rng.random() < 0.5 else (int(dtype.min), int(dtype.max))
             out.append(rng.integers(low, high, size, dtype=dtype.numpy, endpoint=True))

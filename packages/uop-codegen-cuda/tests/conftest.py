@@ -54,7 +54,8 @@ FLAGS = (
 C_TYPES = {
     dtypes.bool: "bool", dtypes.i8: "signed char", dtypes.i16: "short", dtypes.i32: "int", dtypes.i64: "long",
     dtypes.u8: "unsigned char", dtypes.u16: "unsigned short", dtypes.u32: "unsigned", dtypes.u64: "unsigned long",
-    dtypes.f32: "float", dtypes.f64: "double", dtypes.index: "long",
+    dtypes.f16: "unsigned short", dtypes.bf16: "unsigned short", dtypes.f32: "float", dtypes.f64: "double",
+    dtypes.index: "long",
 }  # fmt: skip
 #: Elements behind each array, which nobody may write to.
 FENCE = 64

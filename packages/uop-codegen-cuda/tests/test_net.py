@@ -17,7 +17,7 @@ EXACT = Freedoms(contract=False, reassociate=False)
 #: A kernel takes a third of a second to compile: a handful of each run, all of the profile at night.
 EXAMPLES = max(8, settings().max_examples // 5)
 SIZES = (1, 2, 3, 5, 30, 256, 257, 300)
-TYPES = (dtypes.f32, dtypes.f64, dtypes.i8, dtypes.i32, dtypes.i64, dtypes.u32)
+TYPES = (dtypes.f32, dtypes.f64, dtypes.f16, dtypes.i8, dtypes.i32, dtypes.i64, dtypes.u32)
 BINARY = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.MAX, Ops.DIV, Ops.MOD)
 FLOAT = (Ops.SQRT, Ops.TRUNC, Ops.RECIP, Ops.EXP2, Ops.NEG)
 Shape = tuple[int, ...]

@@ -24,6 +24,8 @@ SCALAR: dict[DType, str] = {
     dtypes.u16: "uint16_t",
     dtypes.u32: "uint32_t",
     dtypes.u64: "uint64_t",
+    dtypes.f16: "uint16_t",
+    dtypes.bf16: "uint16_t",
     dtypes.f32: "float",
     dtypes.f64: "double",
 }
@@ -37,6 +39,8 @@ UNSIGNED: dict[DType, DType] = {
 SUFFIX = {dtypes.f32: "f", dtypes.f64: ""}
 #: The integer that has a float's width, and the bits of its canonical NaN.
 CARRIER = {dtypes.f32: (dtypes.u32, "0x7fc00000u"), dtypes.f64: (dtypes.u64, "0x7ff8000000000000u")}
+#: f16 and bf16 are kept as their bits. Of each: bits of the fraction, and the greatest exponent.
+NARROW = {dtypes.f16: (10, 15), dtypes.bf16: (7, 127)}
 INFIX = {
     Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.DIV: "/", Ops.AND: "&", Ops.OR: "|", Ops.XOR: "^",
     Ops.CMPLT: "<", Ops.CMPNE: "!=", Ops.CMPEQ: "==",
@@ -58,6 +62,8 @@ def literal(const: Const) -> str:
     value, dtype = const.value, const.dtype
     if dtype is dtypes.bool:
         return "1" if value else "0"
+    if dtype in NARROW:
+        return f"0x{const.bits:04x}"
     if dtype.is_float:
         return _float_literal(float(value), dtype)
     number = int(value)
@@ -315,6 +321,69 @@ def float_helper(source: DType, target: DType) -> tuple[str, str]:
     return function(
         f"float_{source}_to_{target}", SCALAR[target], f"{SCALAR[source]} bits",
         f"{SCALAR[target]} x;", "__builtin_memcpy(&x, &bits, sizeof x);", "return x;",
+    )  # fmt: skip
+
+
+def widen_helper(t: DType) -> tuple[str, str]:
+    """The bits of an f16 or bf16 as a float."""
+    if t is dtypes.bf16:
+        lines = ["uint32_t bits = (uint32_t)h << 16;"]
+    else:
+        lines = [
+            "uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;",
+            "if (rest < 0x400) {",
+            "    float small = (float)rest * 0x1p-24f;",
+            "    return sign ? -small : small;",
+            "}",
+            "uint32_t bits = sign | ((rest << 13) + (rest < 0x7c00 ? 0x38000000 : 0x70000000));",
+        ]
+    return function(
+        f"{t}_to_f32", "float", "uint16_t h", *lines,
+        "float x;", "__builtin_memcpy(&x, &bits, sizeof x);", "return x;",
+    )  # fmt: skip
+
+
+def round_helper(t: DType) -> tuple[str, str]:
+    """A double as the bits of the nearest f16 or bf16, ties to even."""
+    fraction, top = NARROW[t]
+    shift, least = 52 - fraction, 1 - top
+    infinity = (2 * top + 1) << fraction
+    return function(
+        f"round_to_{t}", "uint16_t", "double x",
+        "uint64_t bits;", "__builtin_memcpy(&bits, &x, sizeof bits);",
+        "uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);",
+        "double size = sign ? -x : x;",
+        "if (x != x)", f"    return 0x{infinity | 1 << (fraction - 1):04x};",
+        f"if (size >= 0x{(4 << fraction) - 1:x}p{top - fraction - 1})", f"    return (uint16_t)(sign | 0x{infinity:04x});",
+        f"if (size < 0x1p{least})",
+        f"    return (uint16_t)(sign | (uint16_t)(size * 0x1p{fraction - least} + 0x1p52 - 0x1p52));",
+        f"bits = (bits & 0x7fffffffffffffff) + 0x{(1 << (shift - 1)) - 1:x} + (bits >> {shift} & 1);",
+        f"return (uint16_t)(sign | (uint16_t)((bits >> {shift}) - {(1023 - top) << fraction}));",
+    )  # fmt: skip
+
+
+def narrow_helper(source: DType, target: DType) -> tuple[str, str]:
+    """A wider type as f16 or bf16, rounded once: what a double does not hold of an integer stays as a sticky bit."""
+    s, name = SCALAR[source], f"{source}_to_{target}"
+    if not (source.is_int and source.bits == 64):
+        return function(name, "uint16_t", f"{s} x", f"return round_to_{target}((double)x);")
+    negative = "x < 0" if source.kind is Kind.SIGNED else "0"
+    return function(
+        name, "uint16_t", f"{s} x",
+        f"uint64_t size = {negative} ? 0u - (uint64_t)x : (uint64_t)x;",
+        "if (size >> 53)", "    size = (size >> 11 | ((size & 2047) != 0)) << 11;",
+        f"return round_to_{target}({negative} ? -(double)size : (double)size);",
+    )  # fmt: skip
+
+
+def narrow_bits_helper(source: DType, target: DType) -> tuple[str, str]:
+    """The bits of an f16 or bf16 as an integer; every NaN gives the canonical one."""
+    fraction, top = NARROW[source]
+    infinity, t = (2 * top + 1) << fraction, SCALAR[target]
+    nan = f"(h & 0x7fff) > 0x{infinity:04x}"
+    return function(
+        f"bits_{source}_to_{target}", t, "uint16_t h",
+        f"return ({t})({nan} ? 0x{infinity | 1 << (fraction - 1):04x} : h);",
     )  # fmt: skip
 
 

@@ -197,6 +197,11 @@ def _cast(r: Renderer, node: UOp) -> Text:
     x = r.operand(node.src[0], lanes, UNARY)
     if source is target:
         return Text(x, UNARY)
+    if source in ctext.NARROW:
+        return _call(r, node, ctext.widen_helper(source), target, (source,), lanes)
+    if target in ctext.NARROW:
+        r.helper(ctext.round_helper(target))
+        return _call(r, node, ctext.narrow_helper(source, target), target, (source,), lanes)
     if target is dtypes.bool:
         if lanes == 1:
             return Text(f"{x} != 0", EQUAL)
@@ -218,9 +223,11 @@ def _cast(r: Renderer, node: UOp) -> Text:
 def _bitcast(r: Renderer, node: UOp) -> Text:
     lanes, source, target = length(node), node.src[0].dtype, node.dtype
     x = r.operand(node.src[0], lanes)
+    if source in ctext.NARROW and target.is_int:
+        return _call(r, node, ctext.narrow_bits_helper(source, target), target, (source,), lanes)
     if source.is_float and not target.is_float:
         return Text(f"{r.helper(ctext.bits_helper(source, target, lanes))}({x})")
-    if target.is_float and not source.is_float and lanes == 1:
+    if target in ctext.CARRIER and lanes == 1:
         return Text(f"{r.helper(ctext.float_helper(source, target))}({x})")
     return Text(f"({r.type(target, lanes)}){r.operand(node.src[0], lanes, UNARY)}", UNARY)
 

@@ -29,6 +29,7 @@ from .loops import length
 from .optimize import optimize
 from .rangeify import rangeify
 from .render import render
+from .widen import widen
 
 FUNCTIONS = (Ops.EXP2, Ops.LOG2, Ops.SIN)
 #: Each of these as its definition.
@@ -76,6 +77,7 @@ PASSES: tuple[Pass, ...] = (
         "EXP2, LOG2, SIN become their definitions",
         frozenset(FUNCTIONS),
     ),
+    Pass("widen", lambda root, free: widen(root), "f16 and bf16 compute in f32"),
     Pass(
         "accumulate",
         lambda root, free: accumulate(root, free.contract),
@@ -90,6 +92,7 @@ ORDER: tuple[Before, ...] = (
     Before("simplify", "optimize", "strides are read off simplified indices"),
     Before("optimize", "expand", "expand acts on the axis types that optimize chose"),
     Before("expand", "accumulate", "an accumulator is needed for each copy and lane"),
+    Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
     Before("define", "resimplify", "definitions bring constants"),
 )
 check_order(PASSES, ORDER)

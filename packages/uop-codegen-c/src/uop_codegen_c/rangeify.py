@@ -26,6 +26,7 @@ from uop_ir import (
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
 from .loops import open_ranges
+from .widen import NARROW
 
 
 class Demand(NamedTuple):
@@ -37,8 +38,6 @@ class Demand(NamedTuple):
 
 MEMORY = frozenset({Ops.PARAM, Ops.BUFFER, Ops.ALLOC})
 TRUE = UOp.const(dtypes.bool, True)
-#: Narrow floats: their sums are kept in f32 and rounded at the end.
-NARROW = frozenset({dtypes.f16, dtypes.bf16})
 
 
 @dataclass

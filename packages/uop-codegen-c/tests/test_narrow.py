@@ -1,0 +1,82 @@
+"""f16 and bf16 as storage: every pattern widens right, and every wider type rounds once."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from uop_ir import DType, UOp, dtypes
+
+NARROW = [dtypes.f16, dtypes.bf16]
+PATTERNS = np.arange(1 << 16, dtype=np.uint16)
+
+
+def cast(source: DType, target: DType, size: int) -> UOp:
+    return UOp.sink(UOp.param(0, size, target).store(UOp.param(1, size, source).cast(target)))
+
+
+def run(run_cpu: Callable[..., Any], body: UOp, target: DType, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    out: npt.NDArray[Any] = run_cpu(body, [np.zeros(given.size, target.numpy), given])[0]
+    return out
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_every_pattern_widens(
+    dtype: DType, run_cpu: Callable[..., Any], same_bits: Callable[..., None]
+) -> None:
+    given = PATTERNS.view(dtype.numpy)
+    same_bits(run(run_cpu, cast(dtype, dtypes.f32, given.size), dtypes.f32, given), given.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_every_pattern_keeps_its_bits_and_nan_is_canonical(dtype: DType, run_cpu: Callable[..., Any]) -> None:
+    given = PATTERNS.view(dtype.numpy)
+    body = UOp.sink(
+        UOp.param(0, given.size, dtypes.u16).store(UOp.param(1, given.size, dtype).bitcast(dtypes.u16))
+    )
+    quiet = 0x7E00 if dtype is dtypes.f16 else 0x7FC0
+    with np.errstate(invalid="ignore"):
+        want = np.where(np.isnan(given), quiet, PATTERNS)
+    np.testing.assert_array_equal(run(run_cpu, body, dtypes.u16, given), want)
+
+
+def nearest(value: Fraction, values: list[float]) -> float:
+    """The finite value of a type nearest to a fraction, ties to the even pattern; infinity past the last half step."""
+    place = bisect(values, float(value))
+    around = [i for i in range(place - 2, place + 3) if 0 <= i < len(values)]
+    best = min(around, key=lambda i: (abs(Fraction(values[i]) - value), i % 2))
+    step = Fraction(values[-1]) - Fraction(values[-2])
+    if value >= Fraction(values[-1]) + step / 2:
+        return float("inf")
+    return values[best]
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("source", [dtypes.f64, dtypes.f32, dtypes.i64, dtypes.u64, dtypes.i32], ids=str)
+def test_a_wider_type_rounds_once(dtype: DType, source: DType, run_cpu: Callable[..., Any]) -> None:
+    """At, just below and just above the middle of two neighbours, where rounding twice goes wrong."""
+    with np.errstate(invalid="ignore"):
+        positive = PATTERNS[: 1 << 15].view(dtype.numpy).astype(np.float64)
+    values = positive[np.isfinite(positive)]
+    steps = values.tolist()
+    rng = np.random.default_rng(0)
+    low = rng.integers(0, len(values) - 1, 2000)
+    middle = (values[low] + values[low + 1]) / 2
+    if source.is_float:
+        near = np.concatenate(
+            [middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf), values[-3:]]
+        )
+        given = near.astype(source.numpy)
+        given = given[np.isfinite(given)]
+    else:
+        inside = middle[(middle >= 1) & (middle < float(source.max) / 2)].astype(source.numpy)
+        given = np.concatenate([inside, inside + 1, inside - 1])
+    want = [nearest(Fraction(x.item()), steps) for x in given]
+    got = run(run_cpu, cast(source, dtype, given.size), dtype, given).astype(np.float64)
+    np.testing.assert_array_equal(got, want)
