@@ -15,7 +15,7 @@ from .errors import TensorError
 from .graph import detach, fold
 from .indexing import Indexing
 from .promotion import accumulator, as_float, promote
-from .value import Operand, strong
+from .value import Operand, device_beside, strong
 
 
 def matmul(x: UOp, y: UOp) -> UOp:
@@ -120,7 +120,7 @@ class Functional(Indexing):
         """
         if reduction not in ("mean", "sum", "none"):
             raise TensorError(f"cross_entropy: reduction={reduction!r}", remedy='"mean", "sum" or "none"')
-        at = strong("cross_entropy", target)
+        at = strong("cross_entropy", target, device_beside(self))
         if not isinstance(at, UOp) or not at.dtype.is_int:
             raise TensorError(
                 "cross_entropy: targets are class numbers of an integer dtype", remedy="cast them"
@@ -147,7 +147,8 @@ class Functional(Indexing):
 
 
 def _product(left: Operand, right: Operand) -> UOp:
-    x, y = strong("@", left), strong("@", right)
+    device = device_beside(left, right)
+    x, y = strong("@", left, device), strong("@", right, device)
     if not isinstance(x, UOp) or not isinstance(y, UOp):
         raise TensorError("@: a number is no matrix", remedy="use *")
     dtype = promote("@", x.dtype, y.dtype)

@@ -15,7 +15,7 @@ from . import shapes
 from .creation import count
 from .data import from_array
 from .errors import TensorError
-from .graph import fold, shape_of
+from .graph import fold, known_device, shape_of
 from .reduce import Reduction
 from .value import Value
 
@@ -52,7 +52,7 @@ class Indexing(Reduction):
         items = items if isinstance(items, tuple) else (items,)
         x, axis, tensor_axis = self.uop, 0, -1
         tensor: UOp | None = None
-        for item in _full(items, self.shape):
+        for item in _full(items, self.shape, known_device(x)):
             if item is None:
                 x, axis = x.reshape((*x.shape[:axis], 1, *x.shape[axis:])), axis + 1
             elif isinstance(item, slice):
@@ -83,23 +83,24 @@ class Indexing(Reduction):
         Negative positions count from the end; one out of range gives 0.
         """
         at = shapes.one_axis("take", self.ndim, axis)
-        positions = _positions("take", np.asarray(indices) if isinstance(indices, int) else indices)
+        given = np.asarray(indices) if isinstance(indices, int) else indices
+        positions = _positions("take", given, known_device(self.uop))
         return self._of(take(self.uop, positions, at))
 
     def one_hot(self, classes: int, dtype: DType = dtypes.i64) -> Self:
         """A new last axis of `classes` elements: 1 at the position that this integer names, else 0."""
-        at = _positions("one_hot", self)
+        at = _positions("one_hot", self, None)
         wide = at if at.dtype.max >= classes else at.cast(dtypes.i64)
         return self._of(wide.reshape((*wide.shape, 1)).eq(count(classes, wide.dtype)).cast(dtype))
 
 
-def _positions(method: str, given: Value | Sequence[Any] | np.ndarray[Any, Any]) -> UOp:
-    """Positions as a node of an integer dtype."""
+def _positions(method: str, given: Value | Sequence[Any] | np.ndarray[Any, Any], device: str | None) -> UOp:
+    """Positions as a node of an integer dtype; those of a list or an array go to `device`."""
     if isinstance(given, Value):
         node = given.uop
     else:
         array = np.asarray(given)
-        node = from_array(array.astype(np.int64) if array.size == 0 else array)
+        node = from_array(array.astype(np.int64) if array.size == 0 else array, device)
     if node.dtype is dtypes.bool:
         raise TensorError(
             f"{method}: a bool tensor as an index gives a shape that depends on data",
@@ -112,7 +113,9 @@ def _positions(method: str, given: Value | Sequence[Any] | np.ndarray[Any, Any])
     return node
 
 
-def _full(items: tuple[Item, ...], shape: tuple[int, ...]) -> list[int | slice | UOp | None]:
+def _full(
+    items: tuple[Item, ...], shape: tuple[int, ...], device: str | None
+) -> list[int | slice | UOp | None]:
     """The items with Ellipsis, and what is left out at the end, written as slices; tensors as nodes."""
     used = sum(item is not None and item is not Ellipsis for item in items)
     dots = sum(item is Ellipsis for item in items)
@@ -126,15 +129,15 @@ def _full(items: tuple[Item, ...], shape: tuple[int, ...]) -> list[int | slice |
         if item is Ellipsis:
             out.extend([slice(None)] * (len(shape) - used))
         else:
-            out.append(_item(item))
+            out.append(_item(item, device))
     return out
 
 
-def _item(item: Item) -> int | slice | UOp | None:
+def _item(item: Item, device: str | None) -> int | slice | UOp | None:
     if item is None or isinstance(item, slice):
         return item
     if isinstance(item, Value | list | np.ndarray | bool | np.bool_):
-        return _positions("index", item if isinstance(item, Value | list) else np.asarray(item))
+        return _positions("index", item if isinstance(item, Value | list) else np.asarray(item), device)
     try:
         return index(item)  # type: ignore[arg-type]  # what is no int is refused here
     except TypeError:

@@ -118,7 +118,8 @@ def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
 
     Raises TensorError where shapes, dtypes or devices do not go together.
     """
-    nodes = [strong(method, x) for x in given]
+    device = device_beside(*given)
+    nodes = [strong(method, x, device) for x in given]
     typed = [n for n in nodes if isinstance(n, UOp)]
     weak = [n for n in nodes if not isinstance(n, UOp)]
     dtype = (
@@ -138,14 +139,19 @@ def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
     return tuple(n.cast(dtype) if isinstance(n, UOp) else UOp.const(dtype, n) for n in nodes)
 
 
-def strong(method: str, given: Operand) -> UOp | Number:
-    """A tensor's node, an array as a node, and a Python number as it is."""
+def device_beside(*given: object) -> str | None:
+    """The device of the first tensor that has one: where arrays beside it go."""
+    return next((d for x in given if isinstance(x, Value) and (d := known_device(x.uop)) is not None), None)
+
+
+def strong(method: str, given: Operand, device: str | None) -> UOp | Number:
+    """A tensor's node, an array as a node on `device`, and a Python number as it is."""
     if isinstance(given, Value):
         return given.uop
     if type(given) in DEFAULT:
         return cast(Number, given)
     if isinstance(given, np.ndarray | np.generic):
-        return from_array(np.asarray(given))
+        return from_array(np.asarray(given), device)
     raise TensorError(
         f"{method}: {type(given).__name__} is no operand", remedy="give a Tensor, an array or a number"
     )
