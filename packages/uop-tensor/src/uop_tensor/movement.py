@@ -149,6 +149,7 @@ class Movement(Elementwise):
 
     def cat(self, *others: Self, axis: int = 0) -> Self:
         """This tensor and others joined along an axis; the other axes must be equal."""
+        _refuse_others("cat", (self, *others))
         at = shapes.one_axis("cat", self.ndim, axis)
         rest = (*self.shape[:at], *self.shape[at + 1 :])
         for other in others:
@@ -161,6 +162,7 @@ class Movement(Elementwise):
 
     def stack(self, *others: Self, axis: int = 0) -> Self:
         """This tensor and others of its shape along a new axis."""
+        _refuse_others("stack", (self, *others))
         at = shapes.one_axis("stack", self.ndim + 1, axis)
         for other in others:
             if other.shape != self.shape:
@@ -196,6 +198,15 @@ class Movement(Elementwise):
             raise TensorError(f"chunk: {count} parts", remedy="at least 1")
         size = self.shape[shapes.one_axis("chunk", self.ndim, axis)]
         return self.split(max(-(-size // count), 1), axis)
+
+
+def _refuse_others(method: str, given: Sequence[object]) -> None:
+    """Raise TensorError for what is no tensor: a list of tensors, as other libraries take it."""
+    for x in given:
+        if not isinstance(x, Movement):
+            raise TensorError(
+                f"{method}: {type(x).__name__} is no tensor", remedy=f"give one by one: x.{method}(y, z)"
+            )
 
 
 def _alike(method: str, tensors: Sequence[Movement]) -> list[UOp]:
