@@ -5,6 +5,7 @@ Ctrl-C in training, texts that are too short, and folders that cannot be written
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -244,19 +245,20 @@ def test_no_compiler(env: dict[str, str], what: str, checkpoint: Path, tmp_path:
     assert not list(tmp_path.rglob("*.so"))
 
 
-def test_a_compiler_that_fails(text: list[str], checkpoint: Path, tmp_path: Path) -> None:
+def test_a_compiler_that_fails(checkpoint: Path, tmp_path: Path) -> None:
     """Its text is in the message, and so is the file that it was given, which is kept."""
     script = tmp_path / "cc"
     script.write_text(
         '#!/bin/sh\nfor a; do [ "$a" = -o ] && echo "out of ink" && exit 1; done\nexec cc "$@"\n'
     )
     script.chmod(0o755)
-    done = run(UOPC, *text, folder=tmp_path, cache=tmp_path / "cache", CC=str(script))
+    sample = (UOPC, "sample", str(checkpoint), "--length", "5")
+    done = run(*sample, folder=tmp_path, cache=tmp_path / "cache", CC=str(script))
     one_line(done, 5, "out of ink", "failed with status 1")
     (kept,) = {word for word in done.stderr.split() if word.endswith(".c")}
     assert "void k_" in Path(kept).read_text()
     # a compiler that works then has nothing left over to stumble on
-    again = run(UOPC, "sample", str(checkpoint), "--length", "5", folder=tmp_path, cache=tmp_path / "cache")
+    again = run(*sample, folder=tmp_path, cache=tmp_path / "cache")
     assert again.returncode == 0
     assert len(again.stdout) == 6
 
@@ -313,6 +315,22 @@ def test_a_process_that_is_killed_while_it_compiles(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     tasted(tmp_path, cache)
     tasted(tmp_path, cache)
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_at_any_moment(tmp_path: Path) -> None:
+    """One cache goes through it all; a process that is left alone is right each time."""
+    cache = tmp_path / "cache"
+    env = {**os.environ, "UOP_CACHE": str(cache), "DEV": ""}
+    for number in range(40):
+        command = [sys.executable, "-c", TASTE.replace("+ 1", f"+ {number}")]
+        with subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.DEVNULL) as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.05 * number)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        if number % 8 == 7:
+            tasted(tmp_path, cache)
 
 
 # checkpoints
