@@ -151,9 +151,9 @@ def weeks(session: nox.Session, week: int) -> None:
 
 @nox.session(tags=["test"])
 def stack(session: nox.Session) -> None:
-    """Test all packages together: what no single one can test."""
+    """Test all packages together, every pass verified: what no single one can test."""
     install(session, PACKAGES, *group("test"))
-    session.run("pytest", *PARALLEL, "tests", *session.posargs)
+    session.run("pytest", *PARALLEL, "tests", *session.posargs, env={"CHECK": "1"})
 
 
 @nox.session

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uop_ir import BackendError
+from uop_ir import settings as ir_settings
 
 from .settings import settings
 
@@ -26,13 +27,12 @@ FLAGS: tuple[str, ...] = (
     "-std=c17",
     "-fno-math-errno",
     "-ffp-contract=off",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
     "-Wno-psabi",
     "-fPIC",
     "-shared",
 )
+#: What CHECK=1 adds: our C has no warnings, but a compiler to come may have new ones, and no user should meet them.
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
 NATIVE = "-march=native"
 OPENMP = "-fopenmp"
 #: Without OpenMP its pragmas mean nothing, and -Wall would say so.
@@ -126,16 +126,17 @@ def find_compiler() -> Compiler:
 
     Raises BackendError where there is none, or where it does not work.
     """
-    return _find(settings.cc)
+    return _find(settings.cc, bool(ir_settings.check))
 
 
 @functools.cache
-def _find(wanted: str) -> Compiler:
+def _find(wanted: str, check: bool) -> Compiler:
     command = _command(wanted)
-    base = (*FLAGS, NATIVE)
+    plain = (*FLAGS, *(WARNINGS if check else ()))
+    base = (*plain, NATIVE)
     said = _identify(command, base)
     if said is None:
-        base = FLAGS
+        base = plain
         said = _identify(command, base)
     if said is None:
         raise BackendError(f"{shlex.join(command)} is no C compiler with GCC's options", remedy=REMEDY)

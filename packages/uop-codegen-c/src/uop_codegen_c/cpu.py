@@ -37,7 +37,7 @@ class CpuBackend:
 
     def compile(self, bodies: Sequence[UOp]) -> Sequence[CpuProgram]:
         """Compile kernels, all at once; those that are known come from memory or disk. Raises BackendError."""
-        settled = (settings.opt, settings.strict, settings.cc, settings.uop_cache)
+        settled = (settings.opt, settings.strict, settings.cc, settings.uop_cache, ir_settings.check)
         with self._lock:
             known = {body: self._programs.get(body, {}).get(settled) for body in bodies}
         new = {body: self._generate(body) for body, program in known.items() if program is None}

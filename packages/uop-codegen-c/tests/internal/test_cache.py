@@ -21,6 +21,7 @@ from uop_codegen_c.cache import KernelSource, build, cache_folder
 from uop_codegen_c.loader import ffi, load
 from uop_codegen_c.settings import settings
 from uop_ir import BackendError, override
+from uop_ir import settings as ir_settings
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
 PREAMBLE = "#include <stdint.h>\n\nstatic inline float twice(float x) { return x + x; }\n"
@@ -173,9 +174,11 @@ def test_a_compiler_that_refuses(folder: Path) -> None:
     assert results([kernel(1), kernel(3)]) == [21.0, 23.0]
 
 
-def test_a_warning_is_an_error(folder: Path) -> None:
-    with pytest.raises(BackendError, match="unused"):
-        build([kernel(1, "x; float spare = x")])
+def test_a_warning_is_an_error_under_check(folder: Path) -> None:
+    spare = [kernel(1, "x; float spare = x")]
+    with override(ir_settings, check=1), pytest.raises(BackendError, match="unused"):
+        build(spare)
+    assert build(spare)
 
 
 def test_the_folder_is_private(folder: Path) -> None:

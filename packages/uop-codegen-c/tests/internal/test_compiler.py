@@ -16,6 +16,7 @@ from uop_codegen_c.compiler import Compiler, Job, find_compiler
 from uop_codegen_c.loader import ffi, load
 from uop_codegen_c.settings import settings
 from uop_ir import BackendError, override
+from uop_ir import settings as ir_settings
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
 
@@ -93,7 +94,14 @@ def test_a_file_that_is_no_program(tmp_path: Path) -> None:
 def test_flags_never_ask_for_fast_math() -> None:
     flags = active_compiler().flags
     assert not [f for f in flags if "fast" in f and f != "-ffp-contract=off"]
-    assert {"-ffp-contract=off", "-fno-math-errno", "-Werror", "-O2", "-std=c17"} <= set(flags)
+    assert {"-ffp-contract=off", "-fno-math-errno", "-O2", "-std=c17"} <= set(flags)
+
+
+def test_check_makes_warnings_errors() -> None:
+    with override(ir_settings, check=1):
+        assert {"-Wall", "-Wextra", "-Werror"} <= set(active_compiler().flags)
+    with override(ir_settings, check=0):
+        assert "-Werror" not in active_compiler().flags
 
 
 def test_loaded_kernels_leave_subnormals_alone() -> None:

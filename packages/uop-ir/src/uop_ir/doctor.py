@@ -27,9 +27,11 @@ def doctor(argv: list[str]) -> int:
     findings = [*_libraries(), *_packages(), *_backends(), *_commands(), *_reports()]
     for status, name, detail in findings:
         print(f"{status:<9}{name:<24}{' '.join(detail.split())}".rstrip())
-    for held in in_force.values():
-        for field in fields(held):
-            print(f"setting  {field.name.upper():<24}{getattr(held, field.name)!r}")
+    values = {
+        field.name.upper(): getattr(held, field.name) for held in in_force.values() for field in fields(held)
+    }
+    for name, value in values.items():
+        print(f"setting  {name:<24}{value!r}")
     missing = [name for status, name, _ in findings if status == "missing"]
     if missing:
         print(f"missing: {', '.join(missing)}")

@@ -27,6 +27,7 @@ class Progress:
             dynamic_ncols=True,
             mininterval=SECONDS[sys.stderr.isatty()],
         )
+        self._bar.set_description("compiling kernels")
         self._began = perf_counter()
         self._seconds: list[float] = []
 

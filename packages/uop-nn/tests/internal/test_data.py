@@ -167,7 +167,7 @@ def test_interrupted_write_keeps_the_old_file(tmp_path: Path, error: type[BaseEx
     assert path.read_bytes() == b"new"
 
 
-PACKED_BYTES = gzip.compress(CONTENTS)
+PACKED_BYTES = gzip.compress(CONTENTS, mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,10 @@ PACKED_BYTES = gzip.compress(CONTENTS)
         b"not gzip at all",
         PACKED_BYTES[:-9],
         PACKED_BYTES[:20] + b"\xff\xff\xff" + PACKED_BYTES[23:],
-        gzip.compress(CONTENTS[::-1]),
-        gzip.compress(CONTENTS + b"more"),
+        gzip.compress(CONTENTS[::-1], mtime=0),
+        gzip.compress(CONTENTS + b"more", mtime=0),
     ],
+    ids=["empty", "not gzip", "cut", "overwritten", "other contents", "more contents"],
 )
 def test_damaged_files(folders: DataFolders, network: Callable[..., Network], raw: bytes) -> None:
     assert folders.user is not None

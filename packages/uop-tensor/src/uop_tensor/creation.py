@@ -229,7 +229,7 @@ def _lower(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:
 def _random(method: str) -> np.random.Generator:
     trace = capture()
     if trace is not None:
-        trace.forbid(method)
+        trace.forbid(method, "draw before the call, and give the tensor to the function as an argument")
     return _generator[0]
 
 

@@ -38,11 +38,11 @@ class Capture:
         """Note that `tensor` was given a new value by `assign`."""
         self.assignments.setdefault(id(tensor), tensor)
 
-    def forbid(self, method: str) -> None:
-        """Raise JitError: `method` needs a value, and a trace has none."""
+    def forbid(self, method: str, remedy: str | None = None) -> None:
+        """Raise JitError: `method` needs a value, and a trace has none. Without a remedy, the result is to be asked."""
         raise JitError(
             f"{method} asks for a value while {self.name} is traced by jit, where nothing has run yet",
-            remedy=f"return the tensor from {self.name} and call {method} on the result",
+            remedy=remedy or f"return the tensor from {self.name} and call {method} on the result",
         )
 
 

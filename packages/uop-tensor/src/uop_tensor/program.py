@@ -68,8 +68,9 @@ class Program:
         if ir_settings.debug >= 1:
             self.backend.synchronize()
             how = "cached" if self.cached else f"schedule and compile {self.schedule_ms:.1f} ms"
+            kernels = "1 kernel" if len(plan.calls) == 1 else f"{len(plan.calls)} kernels"
             print(
-                f"realize on {self.backend.name}: {len(plan.calls)} kernels, {how}, run "
+                f"realize on {self.backend.name}: {kernels}, {how}, run "
                 f"{(perf_counter() - start) * 1e3:.2f} ms, scratch {plan.arena} of {self.planned.scratch} bytes"
             )
         self.cached = True

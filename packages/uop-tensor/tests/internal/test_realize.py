@@ -171,7 +171,7 @@ def test_long_chain() -> None:
 def test_debug_line(capsys: pytest.CaptureFixture[str]) -> None:
     with override(ir_settings, debug=1):
         realize([data(4) + 1.0], device="INTERP")
-    assert "1 kernels" in capsys.readouterr().out
+    assert "1 kernel, " in capsys.readouterr().out
 
 
 def test_scalars() -> None:
