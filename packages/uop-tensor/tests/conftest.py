@@ -4,12 +4,21 @@ import math
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from uop_ir import DType, Ops, UOp, dtypes, settings
 
 if not settings.dev:
     settings.dev = "INTERP"
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers(request: pytest.FixtureRequest) -> None:
+    """A test draws the same numbers from its module's RNG whatever ran before it, and in whatever process."""
+    rng = getattr(request.module, "RNG", None)
+    if rng is not None:
+        rng.bit_generator.state = np.random.default_rng(0).bit_generator.state
 
 
 def buffer(*shape: int, dtype: DType = dtypes.f32) -> UOp:
