@@ -1,16 +1,20 @@
 """The suite runs on the interpreter, unless DEV names another backend. `graphs` makes graphs for several tests."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from uop_ir import DType, Ops, UOp, dtypes, settings
+from uop_ir import DType, Ops, UOp, dtypes, override, settings
 
-if not settings.dev:
-    settings.dev = "INTERP"
+
+@pytest.fixture(autouse=True)
+def _device() -> Iterator[None]:
+    """For the time of a test: other suites may run in this process."""
+    with override(settings, dev=settings.dev or "INTERP"):
+        yield
 
 
 @pytest.fixture(autouse=True)
