@@ -15,7 +15,7 @@ from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
-from uop_ir import UOp
+from uop_ir import UOp, settings
 
 from .cache import KernelSource, digest, kernel_folder, workspace
 from .freedoms import current_freedoms
@@ -24,8 +24,13 @@ from .machine import this_machine
 
 
 def remembered(body: UOp) -> KernelSource:
-    """The C of a kernel: from the cache folder, or lowered now and kept there."""
+    """The C of a kernel: from the cache folder, or lowered now and kept there.
+
+    From DEBUG=3 on it is always lowered, so that its choices can be seen.
+    """
     free = current_freedoms()
+    if settings.debug >= 3:
+        return generate(body, free)
     key = digest(lowering_identity(), body.key, repr(free), repr(this_machine()))
     with kernel_folder() as folder:
         path = folder / f"{key}.json"

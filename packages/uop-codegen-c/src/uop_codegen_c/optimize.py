@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uop_ir import AxisType, Kind, Ops, UOp
+from uop_ir import AxisType, Kind, Ops, UOp, settings
 from uop_rewrite import linear
 
 from .actions import Action, Retype, Split, Stage, extent, find_range
@@ -34,8 +34,16 @@ ROWS, VECTORS = (8, 6, 5, 4, 3, 2, 1), (4, 3, 2, 1)
 
 
 def optimize(root: UOp, free: Freedoms) -> UOp:
-    """A program after the schedule chosen for it; unchanged where the freedoms forbid to optimize."""
-    return choose(root, free, this_machine())[1] if free.optimize else root
+    """A program after the schedule chosen for it; unchanged where the freedoms forbid to optimize.
+
+    Under DEBUG=3 the schedule is printed.
+    """
+    if not free.optimize:
+        return root
+    schedule, scheduled = choose(root, free, this_machine())
+    if settings.debug >= 3:
+        print("schedule:", ", ".join(map(str, schedule)) or "none")
+    return scheduled
 
 
 def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[tuple[Action, ...], UOp]:

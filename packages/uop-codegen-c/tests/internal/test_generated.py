@@ -10,6 +10,7 @@ import pytest
 from uop_codegen_c import Freedoms, generate, generated, settings
 from uop_codegen_c.generated import remembered
 from uop_ir import UOp, dtypes, override
+from uop_ir import settings as ir_settings
 
 
 @pytest.fixture
@@ -72,3 +73,15 @@ def test_other_code_finds_nothing(folder: Path, lowered: list[UOp], monkeypatch:
 def test_nothing_half_written_is_left(folder: Path) -> None:
     remembered(body(2.0))
     assert not list(folder.glob("work-*"))
+
+
+def test_debug_3_lowers_and_prints_the_schedule(
+    folder: Path, lowered: list[UOp], capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors = UOp.sink(UOp.param(0, 64, dtypes.f32).store(UOp.param(1, 64, dtypes.f32) * 2.0))
+    remembered(vectors)
+    assert capsys.readouterr().out == ""
+    with override(ir_settings, debug=3):
+        remembered(vectors)
+    assert lowered == [vectors, vectors]
+    assert capsys.readouterr().out.startswith("schedule: Split(number=0")
