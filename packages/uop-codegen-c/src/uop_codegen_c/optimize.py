@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uop_ir import AxisType, Kind, Ops, UOp, settings
+from uop_ir import AxisType, Kind, Limits, Ops, UOp, settings
 from uop_rewrite import linear
 
 from .actions import Action, Retype, Split, Stage, extent, find_range
 from .freedoms import Freedoms
-from .loops import open_ranges
+from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
 from .rangeify import simplify
 
@@ -23,8 +23,6 @@ from .rangeify import simplify
 THREAD_WORK = 200_000
 #: Scalar operations that one op stands for in this count; the others count once.
 WORK = {Ops.EXP2: 20, Ops.LOG2: 30, Ops.SIN: 40, Ops.DIV: 4, Ops.SQRT: 4, Ops.RECIP: 4}
-#: Bytes of local memory that a staged operand may take.
-STAGE_BYTES = 256 << 10
 #: A staged operand must be read at least so many times as often as it is filled.
 STAGE_REUSE = 8
 #: Accumulator vectors of a reduction over lanes.
@@ -166,7 +164,7 @@ class Scheduler:
             size = load.dtype.itemsize * extent(r)
             for q in inside:
                 size *= extent(q)
-            if reuse >= STAGE_REUSE and size <= STAGE_BYTES:
+            if reuse >= STAGE_REUSE and size <= Limits.local_memory:
                 order = sorted(int(q.arg[0]) for q in inside)
                 self.do(Stage(load.src[0].src[0].arg.slot, (*order, last)))
                 return self.stage(numbers, last, lanes)
@@ -199,9 +197,9 @@ class Scheduler:
         if extent(r) == factor:
             self.do(Retype(number, axis))
             return number
-        before = {int(n.arg[0]) for n in self.root.toposort() if n.op is Ops.RANGE}
+        outer = next_number(self.root)
         self.do(Split(number, factor, axis))
-        return max(before) + 2
+        return outer + 1
 
     def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> None:
         """Make vectors of the last axis and, for reductions along it, a tile of rows."""
