@@ -20,12 +20,35 @@ from uop_rewrite import (
     const,
     graph_rewrite,
     matches,
+    observing,
     symbolic,
     var,
 )
 
 X, Y = UOp.param(0, 4, dtypes.i32), UOp.param(1, 4, dtypes.i32)
 x, y = var("x"), var("y")
+
+
+class Log:
+    """An observer that writes all down."""
+
+    def __init__(self, times: bool = False) -> None:
+        self.times = times
+        self.events: list[tuple[Any, ...]] = []
+        self.seconds: list[float] = []
+
+    def started(self, root: UOp, rules: RuleSet) -> None:
+        self.events.append(("started", root, rules))
+
+    def applied(self, rule: Rule, before: UOp, after: UOp) -> None:
+        self.events.append(("applied", rule, before, after))
+
+    def tried(self, rule: Rule, seconds: float, hit: bool) -> None:
+        self.events.append(("tried", rule, hit))
+        self.seconds.append(seconds)
+
+    def finished(self, root: UOp, result: UOp) -> None:
+        self.events.append(("finished", root, result))
 
 
 def op(which: Ops, *src: Pattern) -> Pattern:
@@ -107,19 +130,46 @@ def test_shared_nodes_are_rewritten_once() -> None:
     node = X
     for _ in range(200):
         node = node + node  # 2**200 paths
-    calls: Counter[UOp] = Counter()
-    after = graph_rewrite(node, RuleSet([SWAP]), record=lambda rule, before, after: calls.update([before]))
+    log = Log()
+    with observing(log):
+        after = graph_rewrite(node, RuleSet([SWAP]))
+    calls = Counter(event[2] for event in log.events if event[0] == "applied")
     assert len(after.toposort()) == 201
     assert len(calls) == 200
     assert set(calls.values()) == {1}
 
 
-def test_the_recorder_sees_each_application() -> None:
-    seen: list[tuple[str, UOp, UOp]] = []
-    graph_rewrite(
-        (X + Y) - 1, RuleSet([SWAP]), record=lambda r, before, after: seen.append((r.name, before, after))
-    )
-    assert seen == [("add to mul", X + Y, X * Y)]
+def test_an_observer_sees_each_rewrite() -> None:
+    log, rules = Log(), RuleSet([SWAP])
+    before, after = (X + Y) - 1, (X * Y) - 1
+    with observing(log):
+        assert graph_rewrite(before, rules) is after
+    graph_rewrite(X + 1, rules)
+    assert log.events == [
+        ("started", before, rules),
+        ("applied", SWAP, X + Y, X * Y),
+        ("finished", before, after),
+    ]
+
+
+def test_an_observer_of_times_sees_each_rule_that_is_tried() -> None:
+    never = Rule("never", op(Ops.ADD, x, y), lambda: None)
+    log = Log(times=True)
+    with observing(log):
+        graph_rewrite(X + Y, RuleSet([never, SWAP]))
+    assert [e for e in log.events if e[0] == "tried"] == [("tried", never, False), ("tried", SWAP, True)]
+    assert all(seconds > 0 for seconds in log.seconds)
+
+
+def test_the_inner_observer_stands_in_for_the_outer_one_until_it_leaves() -> None:
+    wrong = Rule("to float", op(Ops.ADD, x, y), lambda x: x.cast(dtypes.f32))
+    outer, inner = Log(), Log()
+    with observing(outer):
+        with observing(inner), pytest.raises(RewriteError):
+            graph_rewrite(X + Y, RuleSet([wrong]))
+        graph_rewrite(X, RuleSet([]))
+    assert [e[0] for e in inner.events] == ["started"]
+    assert [e[0] for e in outer.events] == ["started", "finished"]
 
 
 def test_deep_chains() -> None:

@@ -16,6 +16,7 @@ from .engine import (
     graph_rewrite,
 )
 from .linear import Linear, build, linear
+from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
 from .pattern import Pattern, const, matches, var
 from .symbolic import folding, symbolic
@@ -30,6 +31,7 @@ __all__ = [
     "VALUES",
     "Before",
     "Linear",
+    "Observer",
     "Pass",
     "Pattern",
     "RewriteError",
@@ -44,6 +46,7 @@ __all__ = [
     "graph_rewrite",
     "linear",
     "matches",
+    "observing",
     "run_passes",
     "symbolic",
     "var",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from uop_ir import Kind, Ops, UOp, UopError
 
+from .observer import Observer, observer
 from .pattern import Pattern, matches
 
 INDEX = frozenset({Kind.INDEX})
@@ -100,16 +102,25 @@ class RuleSet:
                 return rule, new
         return None
 
+    def timed(self, node: UOp, ctx: Any, watch: Observer) -> tuple[Rule, UOp] | None:
+        """As `rewrite`, telling an observer how long each rule took."""
+        for rule in self._by_op.get(node.op, self._by_op.get(None, ())):
+            start = perf_counter()
+            new = rule.apply(node, ctx)
+            watch.tried(rule, perf_counter() - start, new is not None)
+            if new is not None:
+                return rule, new
+        return None
 
-#: What a recorder is told of each application: the rule, the node before, the node after.
-Recorder = Callable[[Rule, UOp, UOp], None]
 
-
-def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, record: Recorder | None = None) -> UOp:
+def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None) -> UOp:
     """The graph with the rules applied, sources first, until none applies. Iterative; shared nodes once.
 
-    Raises RewriteError, naming the rules, where they feed each other for ever.
+    Raises RewriteError, naming the rules, where they feed each other for ever. See `observing` for who may watch.
     """
+    watch = observer()
+    if watch is not None:
+        watch.started(root, rules)
     done: dict[UOp, UOp] = {}
     active: dict[
         UOp, str
@@ -134,13 +145,13 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, record: Recorder |
         if now is not node and now in done:
             done[node] = done[now]
             continue
-        found = rules.rewrite(now, ctx)
+        found = rules.rewrite(now, ctx) if watch is None or not watch.times else rules.timed(now, ctx, watch)
         if found is None:
             done[node] = done[now] = now
             continue
         rule, new = found
-        if record is not None:
-            record(rule, now, new)
+        if watch is not None:
+            watch.applied(rule, now, new)
         if len(active) > limit == LIMIT:
             limit += len(root.toposort())
         if new in active or len(active) > limit:
@@ -151,4 +162,6 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, record: Recorder |
         if now is not node:
             stack.append((now, new))
         stack.append((new, None))
+    if watch is not None:
+        watch.finished(root, done[root])
     return done[root]
