@@ -16,6 +16,7 @@ from .errors import BackendError, BoundsError, ParseError, Span, UopError, Verif
 from .infer_structure import REDUCE_IDENTITY, call_params
 from .interp import evaluate, run_program
 from .interp_steps import fold
+from .levels import Level
 from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .settings import override, read_settings, settings
@@ -23,6 +24,7 @@ from .table import OPS
 from .uir_parse import Parsed, parse_uir, read_uir
 from .uir_print import format_uir
 from .uop import UOp, index, toposort
+from .verifier import verify
 
 __all__ = [
     "INDEX_MAPS",
@@ -40,6 +42,7 @@ __all__ = [
     "DType",
     "Executable",
     "Kind",
+    "Level",
     "Limits",
     "Ops",
     "Param",
@@ -74,4 +77,5 @@ __all__ = [
     "sizes",
     "toposort",
     "unflatten",
+    "verify",
 ]

@@ -32,7 +32,8 @@ class Span:
 class UopError(Exception):
     """A mistake of the user, told in one line, with the remedy where one is known.
 
-    `span` is the place in a text, `part` the part of a node that is wrong, as `.uir` names it (`shape`, `pop`).
+    `span` is the place in a text, `part` the part of a node that is wrong, as `.uir` names it (`sizes`, `pop`), `node`
+    the UOp where a whole program is wrong, or a run of it: who has its spans can give the place.
     """
 
     exit_code = 1
@@ -45,6 +46,7 @@ class UopError(Exception):
         span: Span | None = None,
         remedy: str | None = None,
         part: str | None = None,
+        node: object = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -53,6 +55,7 @@ class UopError(Exception):
         self.span = span
         self.remedy = remedy
         self.part = part
+        self.node = node
 
     def __str__(self) -> str:
         if self.span is None:

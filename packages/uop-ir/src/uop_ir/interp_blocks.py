@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from .errors import VerifyError
 from .ops import Ops
+from .ranges import closed_ranges, open_ranges, own_sources, postorder
 from .uop import UOp
 
 
@@ -41,14 +42,14 @@ def arrange(roots: Sequence[UOp]) -> Block:
 
     Raises VerifyError where a range is used outside of what closes it.
     """
-    order = _postorder(roots, _sources)
+    order = postorder(roots, own_sources)
     grid = tuple(sorted((n for n in order if n.op is Ops.SPECIAL), key=lambda n: str(n.arg)))
-    open_at = _open_ranges(order)
+    open_at = open_ranges(order)
     loops: dict[UOp, Loop] = {}
     needs: dict[UOp, tuple[UOp, ...]] = {}
 
     def below(node: UOp) -> Sequence[UOp]:
-        return needs[node] if node in needs else _sources(node)
+        return needs[node] if node in needs else own_sources(node)
 
     for node in order:
         if closed := closed_ranges(node):
@@ -59,34 +60,11 @@ def arrange(roots: Sequence[UOp]) -> Block:
     if not grid and not loops:
         return Block(list(order))
     if not grid:
-        return Block([loops.get(n, n) for n in _postorder(roots, below)])
-    body = _postorder(roots, below)
+        return Block([loops.get(n, n) for n in postorder(roots, below)])
+    body = postorder(roots, below)
     outside = [n for n in body if not open_at[n] & set(grid)]
     levels = _levels([n for n in body if open_at[n] & set(grid)], grid, open_at, loops)
     return Block([*(loops.get(n, n) for n in outside), Loop(None, grid, levels)])
-
-
-def closed_ranges(node: UOp) -> tuple[UOp, ...]:
-    """The ranges that a node closes, outermost first."""
-    return node.src[1:] if node.op in (Ops.END, Ops.REDUCE) else ()
-
-
-def _sources(node: UOp) -> tuple[UOp, ...]:
-    """The sources that run in the same program: a CALL's body is a program of its own."""
-    return node.src[1:] if node.op is Ops.CALL else node.src
-
-
-def _open_ranges(order: Iterable[UOp]) -> dict[UOp, frozenset[UOp]]:
-    out: dict[UOp, frozenset[UOp]] = {}
-    for node in order:
-        found: frozenset[UOp] = frozenset()
-        for source in _sources(node):
-            if not out[source] <= found:
-                found |= out[source]
-        if node.op in (Ops.RANGE, Ops.SPECIAL):
-            found |= {node}
-        out[node] = found.difference(closed_ranges(node)) if found else found
-    return out
 
 
 def _loop(
@@ -105,7 +83,7 @@ def _loop(
             )
     needs: dict[UOp, None] = {}
     body: list[UOp] = []
-    for n in _postorder((node.src[0], *ranges), lambda n: below(n) if open_at[n] & closed else ()):
+    for n in postorder((node.src[0], *ranges), lambda n: below(n) if open_at[n] & closed else ()):
         if open_at[n] & closed:
             body.append(n)
         else:
@@ -130,19 +108,3 @@ def _levels(
             deepest = max(i for i, r in enumerate(ranges) if r in open_at[node])
             levels[deepest].steps.append(loops.get(node, node))
     return levels
-
-
-def _postorder(roots: Iterable[UOp], below: Below) -> list[UOp]:
-    """The nodes reached through `below`, each after what stands below it. Iterative."""
-    order: dict[UOp, None] = {}
-    stack: list[tuple[UOp, bool]] = [(r, False) for r in reversed(tuple(roots))]
-    while stack:
-        node, entered = stack.pop()
-        if node in order:
-            continue
-        if entered:
-            order[node] = None
-            continue
-        stack.append((node, True))
-        stack.extend((s, False) for s in reversed(below(node)) if s not in order)
-    return list(order)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .errors import VerifyError
+from .linear_order import Fault, completed, matched
 from .ops import Ops
 from .uop import UOp
 
@@ -19,8 +20,6 @@ class Stepper(Protocol):
         """Run one node whose sources have run."""
 
 
-#: Nodes that need no place in the order: they have no moment.
-_TIMELESS = frozenset({Ops.CONST, Ops.PARAM, Ops.BUFFER, Ops.ALLOC})
 _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
 
 
@@ -30,8 +29,12 @@ def run_linear(nodes: Sequence[UOp], machine: Stepper) -> None:
     Raises VerifyError where a node stands before its source, a REDUCE still holds ranges, an END or ENDIF does not
     match what was opened last, or a RANGE or IF is never closed.
     """
-    nodes = _completed(nodes)
-    jumps = _check(nodes)
+    nodes, early = completed(nodes)
+    jumps, unmatched = matched(nodes)
+    reduces = [
+        Fault(n, "holds ranges", "make it an accumulator") for n in nodes if n.op is Ops.REDUCE and n.src[1:]
+    ]
+    _sound([*early, *reduces, *unmatched])
     loops: list[int] = []
     at = 0
     while at < len(nodes) or loops:
@@ -77,45 +80,6 @@ def _after_end(nodes: Sequence[UOp], end: int, loops: list[int], machine: Steppe
     return _advance(nodes, loops, len(still), machine, end + 1)
 
 
-def _completed(nodes: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The program with what it may leave out: constants and memory come first, an AFTER follows its memory."""
-    listed, seen = set(nodes), set[UOp]()
-    first: dict[UOp, None] = {}
-    follow: dict[UOp, dict[UOp, None]] = {}
-    for node in nodes:
-        for source in node.src:
-            chain = [source]
-            while chain[-1].op is Ops.AFTER and chain[-1] not in listed:
-                chain.append(chain[-1].src[0])
-            under = chain.pop()
-            if under not in seen:
-                if under.op not in _TIMELESS:
-                    raise VerifyError(f"{node!r} stands before its source {under!r}")
-                first[under] = None
-            follow.setdefault(under, {}).update(dict.fromkeys(reversed(chain)))
-        seen.add(node)
-    return tuple(n for node in (*first, *nodes) for n in (node, *follow.get(node, ())))
-
-
-def _check(nodes: Sequence[UOp]) -> dict[int, int]:
-    """For each RANGE the place of its END, for each IF that of its ENDIF."""
-    jumps: dict[int, int] = {}
-    opened: list[int] = []
-    for at, node in enumerate(nodes):
-        if node.op in _LOOPS or node.op is Ops.IF:
-            opened.append(at)
-        if node.op is Ops.REDUCE and len(node.src) > 1:
-            raise VerifyError(f"{node.op!r} at {at} holds ranges", remedy="make it an accumulator")
-        closes = node.src[1:] if node.op is Ops.END else node.src if node.op is Ops.ENDIF else ()
-        for wanted in reversed(closes):
-            if not opened or nodes[opened[-1]] is not wanted:
-                last = nodes[opened[-1]] if opened else "nothing"
-                raise VerifyError(
-                    f"{node.op!r} at {at} closes {wanted!r}, but what was opened last is {last!r}"
-                )
-            jumps[opened.pop()] = at
-    for at in opened:
-        if nodes[at].op is not Ops.SPECIAL:
-            raise VerifyError(f"{nodes[at].op!r} at {at} is never closed")
-        jumps[at] = len(nodes)
-    return jumps
+def _sound(faults: Sequence[Fault]) -> None:
+    for node, what, remedy in faults:
+        raise VerifyError(f"{node.op!r}: {what}", remedy=remedy, node=node)
