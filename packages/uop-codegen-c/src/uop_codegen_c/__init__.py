@@ -6,7 +6,8 @@ from .cpu import CpuBackend
 from .dialect import Argument, Dialect, Opening
 from .freedoms import Freedoms
 from .linearize import linearize
-from .lower import PASSES, generate, stages
+from .lower import generate, stages
+from .passes import PASSES, lowering
 from .render import render
 from .settings import settings
 
@@ -27,6 +28,7 @@ __all__ = [
     "apply_schedule",
     "generate",
     "linearize",
+    "lowering",
     "render",
     "settings",
     "stages",

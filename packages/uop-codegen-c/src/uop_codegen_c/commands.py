@@ -12,7 +12,8 @@ from uop_ir import CommandParser, Ops, UOp, UopError, VerifyError, call_params, 
 from .cache import KernelSource
 from .freedoms import Freedoms, current_freedoms
 from .linearize import linearize
-from .lower import PASSES, source, stages
+from .lower import source, stages
+from .passes import PASSES
 
 #: What --emit knows, in the order of the way.
 STAGES = ("kernel", *(step.name for step in PASSES), "linear", "c")

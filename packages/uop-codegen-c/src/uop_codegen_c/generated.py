@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from uop_ir import UOp, settings
+from uop_rewrite import settings as rewrite_settings
 
 from .cache import KernelSource, digest, kernel_folder, workspace
 from .freedoms import current_freedoms
@@ -26,10 +27,10 @@ from .machine import this_machine
 def remembered(body: UOp) -> KernelSource:
     """The C of a kernel: from the cache folder, or lowered now and kept there.
 
-    From DEBUG=3 on it is always lowered, so that its choices can be seen.
+    From DEBUG=3 on, and under PRINT_AFTER, it is always lowered, so that what the passes do can be seen.
     """
     free = current_freedoms()
-    if settings.debug >= 3:
+    if settings.debug >= 3 or rewrite_settings.print_after:
         return generate(body, free)
     key = digest(lowering_identity(), body.key, repr(free), repr(this_machine()))
     with kernel_folder() as folder:

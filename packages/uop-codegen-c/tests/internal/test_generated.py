@@ -11,6 +11,7 @@ from uop_codegen_c import Freedoms, generate, generated, settings
 from uop_codegen_c.generated import remembered
 from uop_ir import UOp, dtypes, override
 from uop_ir import settings as ir_settings
+from uop_rewrite import settings as rewrite_settings
 
 
 @pytest.fixture
@@ -85,3 +86,13 @@ def test_debug_3_lowers_and_prints_the_schedule(
         remembered(vectors)
     assert lowered == [vectors, vectors]
     assert capsys.readouterr().out.startswith("schedule: Split(number=0")
+
+
+def test_print_after_has_kernels_lowered_so_that_they_are_printed(
+    folder: Path, lowered: list[UOp], capsys: pytest.CaptureFixture[str]
+) -> None:
+    remembered(body(2.0))
+    with override(rewrite_settings, print_after="accumulate"):
+        remembered(body(2.0))
+    assert lowered == [body(2.0), body(2.0)]
+    assert capsys.readouterr().err.startswith("# after accumulate\n%0 = param 4 : dtype=f32 slot=0\n")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from uop_codegen_c import PASSES as C_PASSES
 from uop_codegen_c import Freedoms, linearize, render
+from uop_codegen_c import lowering as c_lowering
 from uop_ir import UOp, call_params, format_uir
 from uop_rewrite import Pass, run_passes
 
@@ -15,8 +16,24 @@ from .dialect import CUDA, prelude
 from .grid import launch, to_grid
 from .mapping import map_axes
 
-MAP = Pass("map", map_axes, "output axes become blocks and threads")
-PASSES: tuple[Pass, ...] = tuple(MAP if step.name == "optimize" else step for step in C_PASSES)
+
+@dataclass(frozen=True)
+class MapAxes(Pass):
+    name: ClassVar = "map"
+    purpose: ClassVar = "output axes become blocks and threads"
+
+    freedoms: Freedoms = field(default_factory=Freedoms)
+
+    def run(self, root: UOp) -> UOp:
+        return map_axes(root, self.freedoms)
+
+
+def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
+    """The passes of a kernel, in order, with these freedoms."""
+    return tuple(MapAxes(freedoms) if step.name == "optimize" else step for step in c_lowering(freedoms))
+
+
+PASSES = lowering(Freedoms())
 
 
 @dataclass(frozen=True)
@@ -38,7 +55,7 @@ class CudaSource:
 def stages(body: UOp, freedoms: Freedoms) -> Iterator[tuple[str, UOp | Sequence[UOp]]]:
     """A kernel after each pass, by the pass's name; then `linear`, the program of one thread, as a list."""
     root = body
-    for step, root in run_passes(body, PASSES, freedoms):
+    for step, root in run_passes(body, lowering(freedoms)):
         yield step.name, root
     yield "linear", to_grid(linearize(root))
 

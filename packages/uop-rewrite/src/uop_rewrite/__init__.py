@@ -19,6 +19,8 @@ from .linear import Linear, build, linear
 from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
 from .pattern import Pattern, const, matches, var
+from .settings import settings
+from .simplify import Fold, Simplify
 from .symbolic import folding, symbolic
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "NUMBERS",
     "VALUES",
     "Before",
+    "Fold",
     "Linear",
     "Observer",
     "Pass",
@@ -37,6 +40,7 @@ __all__ = [
     "RewriteError",
     "Rule",
     "RuleSet",
+    "Simplify",
     "bounds",
     "build",
     "check_order",
@@ -48,6 +52,7 @@ __all__ = [
     "matches",
     "observing",
     "run_passes",
+    "settings",
     "symbolic",
     "var",
 ]

@@ -1,0 +1,144 @@
+"""The passes from a kernel at tensor level to loops that a renderer takes, and why they stand in this order. Week 2.
+
+Weeks 3 and 4 add to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from uop_ir import INDEX_MAPS, BoundsError, Ops, UOp, definition
+from uop_rewrite import Before, Pass, Pattern, Rule, RuleSet, Simplify, bounds, check_order, graph_rewrite
+
+from .accumulate import accumulate
+from .expand import expand
+from .freedoms import Freedoms, current_freedoms
+from .loops import length
+from .optimize import optimize
+from .rangeify import rangeify
+from .widen import widen
+
+FUNCTIONS = (Ops.EXP2, Ops.LOG2, Ops.SIN)
+#: Each of these as its definition.
+definitions = RuleSet(
+    Rule(f"define {op.value}", Pattern(op, None, "n"), lambda n: definition(n.op, n.src[0]))
+    for op in FUNCTIONS
+)
+
+
+@dataclass(frozen=True)
+class Rangeify(Pass):
+    name: ClassVar = "rangeify"
+    purpose: ClassVar = "shapes become loops, movement ops index arithmetic"
+    eliminates: ClassVar = frozenset({*INDEX_MAPS, Ops.STAGE})
+
+    def run(self, root: UOp) -> UOp:
+        return rangeify(root)
+
+
+@dataclass(frozen=True)
+class CheckBounds(Pass):
+    name: ClassVar = "bounds"
+    purpose: ClassVar = "every access in range, or guarded"
+
+    def run(self, root: UOp) -> UOp:
+        """The same graph. Raises BoundsError for an access that may be out of range and has no validity."""
+        for node in root.toposort():
+            if node.op is not Ops.INDEX or len(node.src) == 3:
+                continue
+            lo, hi = bounds(node.src[1])
+            size = length(node.src[0])
+            if size and not 0 <= lo <= hi < size and not _empty(node):
+                raise BoundsError(f"{node.src[0]!r} of {size} elements is accessed at {lo} to {hi}")
+        return root
+
+
+def _empty(node: UOp) -> bool:
+    """Whether a node stands in a loop that runs no time."""
+    return any(n.op is Ops.RANGE and bounds(n.src[0])[1] == 0 for n in node.toposort())
+
+
+@dataclass(frozen=True)
+class Optimize(Pass):
+    name: ClassVar = "optimize"
+    purpose: ClassVar = "split, retype, reorder ranges; stage tiles"
+
+    freedoms: Freedoms = field(default_factory=current_freedoms)
+
+    def run(self, root: UOp) -> UOp:
+        return optimize(root, self.freedoms)
+
+
+@dataclass(frozen=True)
+class Expand(Pass):
+    name: ClassVar = "expand"
+    purpose: ClassVar = "upcast and vector axes become registers"
+
+    def run(self, root: UOp) -> UOp:
+        return expand(root)
+
+
+@dataclass(frozen=True)
+class Define(Pass):
+    name: ClassVar = "define"
+    purpose: ClassVar = "EXP2, LOG2, SIN become their definitions"
+    eliminates: ClassVar = frozenset(FUNCTIONS)
+
+    def run(self, root: UOp) -> UOp:
+        return graph_rewrite(root, definitions)
+
+
+@dataclass(frozen=True)
+class Widen(Pass):
+    name: ClassVar = "widen"
+    purpose: ClassVar = "f16 and bf16 compute in f32"
+
+    def run(self, root: UOp) -> UOp:
+        return widen(root)
+
+
+@dataclass(frozen=True)
+class Accumulate(Pass):
+    name: ClassVar = "accumulate"
+    purpose: ClassVar = "REDUCE becomes accumulators"
+    eliminates: ClassVar = frozenset({Ops.REDUCE})
+
+    contract: bool = field(default_factory=lambda: current_freedoms().contract)
+
+    def run(self, root: UOp) -> UOp:
+        return accumulate(root, self.contract)
+
+
+@dataclass(frozen=True)
+class Resimplify(Simplify):
+    name: ClassVar = "resimplify"
+    purpose: ClassVar = "fold what expand and define made"
+
+
+def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
+    """The passes of a kernel, in order, with these freedoms."""
+    return (
+        Rangeify(),
+        Simplify(collapse=True),
+        CheckBounds(),
+        Optimize(freedoms),
+        Expand(),
+        Define(),
+        Widen(),
+        Accumulate(freedoms.contract),
+        Resimplify(),
+    )
+
+
+PASSES = lowering(Freedoms())
+ORDER: tuple[Before, ...] = (
+    Before("rangeify", "simplify", "simplify works on indices"),
+    Before("simplify", "bounds", "bounds are tight on simplified indices"),
+    Before("simplify", "optimize", "strides are read off simplified indices"),
+    Before("optimize", "expand", "expand acts on the axis types that optimize chose"),
+    Before("expand", "accumulate", "an accumulator is needed for each copy and lane"),
+    Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
+    Before("define", "resimplify", "definitions bring constants"),
+)
+check_order(PASSES, ORDER)
