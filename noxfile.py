@@ -98,7 +98,7 @@ def types(session: nox.Session) -> None:
     install(session, PACKAGES, *group("types"), *group("test"))
     for package in PACKAGES:
         session.run("mypy", f"packages/{package}")
-    session.run("mypy", "tests", "courses", "docs", "conftest.py", "noxfile.py")
+    session.run("mypy", "tests", "courses", "docs", "benchmarks", "conftest.py", "noxfile.py")
 
 
 @nox.session(tags=["check"])
@@ -218,6 +218,14 @@ def torch(session: nox.Session) -> None:
     """Compare with PyTorch: the tests marked `torch`."""
     install(session, PACKAGES, "torch==2.13.0", *group("test"))
     session.run("pytest", "-m", "torch", "tests", *session.posargs)
+
+
+@nox.session(tags=["nightly"], venv_backend="virtualenv")
+def bench(session: nox.Session) -> None:
+    """Run every benchmark beside tinygrad and print what it measured; benchmarks/README.md says how to read it."""
+    install(session, PACKAGES, "tinygrad==0.14.0")
+    for script in sorted((ROOT / "benchmarks").glob("*.py")):
+        session.run("python", str(script))
 
 
 @nox.session(tags=["nightly"])
