@@ -1,167 +1,165 @@
-"""Rules, sets of them, and the engine that rewrites a graph to a fixpoint. Week 1."""
+"""The engine: applies rules to a graph, bottom-up or top-down to a fixpoint, or in a single walk. Week 1."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
 
-from uop_ir import Kind, Ops, UOp, UopError
+from uop_ir import UOp, UopError
 
+from .derivation import Derivation
 from .observer import Observer, observer
-from .pattern import Pattern, matches
+from .rules import ANY, BOOL, FLOATS, INDEX, INTEGERS, NUMBERS, VALUES, Region, RewriteError, Rule, RuleSet
 
-INDEX = frozenset({Kind.INDEX})
-INTEGERS = frozenset({Kind.SIGNED, Kind.UNSIGNED, Kind.INDEX})
-FLOATS = frozenset({Kind.FLOAT})
-NUMBERS = INTEGERS | FLOATS
-BOOL = frozenset({Kind.BOOL})
-VALUES = NUMBERS | BOOL
-ANY = VALUES | {Kind.VOID}
-#: A term that is rewritten this often in one place, beyond once for each node of the graph, grows without end.
-LIMIT = 1000
-_COMPARISONS = frozenset({Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ})
+__all__ = [
+    "ANY",
+    "BOOL",
+    "FLOATS",
+    "INDEX",
+    "INTEGERS",
+    "NUMBERS",
+    "VALUES",
+    "Order",
+    "Region",
+    "RewriteError",
+    "Rule",
+    "RuleSet",
+    "graph_rewrite",
+]
+
+Order = Literal["bottom-up", "top-down", "single-walk"]
+#: The first rule that applies to a node, and what it makes of it.
+Find = Callable[[UOp, Any], tuple[Rule, UOp] | None]
 
 
-class RewriteError(UopError):
-    """Rules that feed each other for ever, or that change a dtype: a mistake in the rules, not in the program."""
+def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bottom-up") -> UOp:
+    """The graph with the rules applied. Iterative; shared nodes once; the same node where nothing applies.
 
+    - `bottom-up`: sources first, then the node over them, and what replaces it too, until no rule applies to any node
+      (but to the interior of a Region, where rules run on the outermost node only).
+    - `top-down`: a node as it stands, until no rule applies to it; then its sources; then the node over them, where
+      they are others. It ends where no rule applies to any node.
+    - `single-walk`: each node once, over its rewritten sources; what replaces it stays as the rule made it.
 
-@dataclass(frozen=True)
-class Rule:
-    """`pattern -> replacement`, valid for the types in `types`, where `when` holds.
-
-    `types` speaks of the matched node's dtype, for comparisons of their operands'. `replacement` and `when` take the
-    names of the pattern, and `ctx` if they want it; a replacement of None means: does not apply after all.
+    Raises RewriteError, with the names of the rules and two terms, where rules feed each other for ever; UopError for
+    another order. See `observing` for who may watch.
     """
-
-    name: str
-    pattern: Pattern
-    replacement: Callable[..., UOp | None]
-    when: Callable[..., bool] | None = None
-    types: frozenset[Kind] = VALUES
-
-    def apply(self, node: UOp, ctx: Any = None) -> UOp | None:
-        """The replacement for a node, or None where the rule does not apply.
-
-        A replacement of another shape, which operands that broadcast can lead to, is not applied. Raises RewriteError
-        for one of another dtype.
-        """
-        if _subject(node) not in self.types:
-            return None
-        for bound in matches(self.pattern, node):
-            if self.when is not None and not _call(self.when, bound, ctx):
-                continue
-            new: UOp | None = _call(self.replacement, bound, ctx)
-            if new is None or new is node or new.shape != node.shape:
-                continue
-            if new.dtype is not node.dtype:
-                raise RewriteError(f"rule {self.name!r} makes {new!r} of {node!r}: another dtype")
-            return new
-        return None
-
-
-def _subject(node: UOp) -> Kind:
-    return node.src[0].dtype.kind if node.op in _COMPARISONS else node.dtype.kind
-
-
-_parameters: dict[Callable[..., Any], tuple[str, ...]] = {}
-
-
-def _call(function: Callable[..., Any], bound: dict[str, UOp], ctx: Any) -> Any:
-    names = _parameters.get(function)
-    if names is None:
-        names = _parameters[function] = tuple(inspect.signature(function).parameters)
-    return function(*(ctx if name == "ctx" else bound[name] for name in names))
-
-
-@dataclass(frozen=True)
-class RuleSet:
-    """Rules in order, indexed by the op of their pattern's root. `a + b` has the rules of both."""
-
-    rules: tuple[Rule, ...]
-    _by_op: dict[Any, tuple[Rule, ...]] = field(init=False, repr=False, compare=False)
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        rules = tuple(rules)
-        object.__setattr__(self, "rules", rules)
-        ops = {r.pattern.op for r in rules}
-        by_op = {op: tuple(r for r in rules if r.pattern.op in (op, None)) for op in ops}
-        object.__setattr__(self, "_by_op", by_op)
-
-    def __add__(self, other: RuleSet) -> RuleSet:
-        return RuleSet(self.rules + other.rules)
-
-    def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
-        """The first rule that applies to a node, and what it makes of it."""
-        for rule in self._by_op.get(node.op, self._by_op.get(None, ())):
-            new = rule.apply(node, ctx)
-            if new is not None:
-                return rule, new
-        return None
-
-    def timed(self, node: UOp, ctx: Any, watch: Observer) -> tuple[Rule, UOp] | None:
-        """As `rewrite`, telling an observer how long each rule took."""
-        for rule in self._by_op.get(node.op, self._by_op.get(None, ())):
-            start = perf_counter()
-            new = rule.apply(node, ctx)
-            watch.tried(rule, perf_counter() - start, new is not None)
-            if new is not None:
-                return rule, new
-        return None
-
-
-def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None) -> UOp:
-    """The graph with the rules applied, sources first, until none applies. Iterative; shared nodes once.
-
-    Raises RewriteError, naming the rules, where they feed each other for ever. See `observing` for who may watch.
-    """
+    if order not in ORDERS:
+        raise UopError(f"no order {order!r}", remedy=f"one of {', '.join(ORDERS)}")
     watch = observer()
-    if watch is not None:
-        watch.started(root, rules)
+    if watch is None:
+        return ORDERS[order](root, rules, rules.rewrite, ctx)
+    watch.started(root, rules)
+    result = ORDERS[order](root, rules, partial(_watched, rules, watch), ctx)
+    watch.finished(root, result)
+    return result
+
+
+def _watched(rules: RuleSet, watch: Observer, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:
+    found = rules.timed(node, ctx, watch) if watch.times else rules.rewrite(node, ctx)
+    if found is not None:
+        watch.applied(found[0], node, found[1])
+    return found
+
+
+def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
+    """A visit of a node waits for its sources; of one that a rule replaces, for the replacement.
+
+    A node of a region may be visited twice. As interior it is only put over the rewritten leaves of the region; for
+    those who read it from outside, rules are applied to it. Where that came first, its result stands in the interior
+    too. Each visit is made once, so that regions which share nodes, or stand one in the other, take linear time.
+    """
     done: dict[UOp, UOp] = {}
-    active: dict[
-        UOp, str
-    ] = {}  # replacements that are being rewritten, one within the other, and their rules
-    limit = LIMIT
-    stack: list[tuple[UOp, UOp | None]] = [(root, None)]
+    interior: dict[UOp, UOp] = {}
+    derivation = Derivation()
+    region_of = rules.region
+    #: A node; whether it is interior; what replaces it, where a rule does.
+    stack: list[tuple[UOp, bool, UOp | None]] = [(root, False, None)]
     while stack:
-        node, waiting = stack.pop()
-        if waiting is not None:
-            done[node] = done[waiting]
-            active.pop(waiting, None)
+        visit = node, inner, after = stack.pop()
+        if after is not None:
+            done[node] = done[after]
+            derivation.leave(after)
             continue
-        if node in done:
+        if node in done or (inner and node in interior):
             continue
-        missing = [s for s in node.src if s not in done]
+        region = region_of(node)
+        missing: list[tuple[UOp, bool, UOp | None]] = []
+        for s in node.src:
+            if s not in done:
+                together = region is not None and region_of(s) is region
+                if not (together and s in interior):
+                    missing.append((s, together, None))
         if missing:
-            stack.append((node, None))
-            stack.extend((s, None) for s in reversed(missing))
+            stack.append(visit)
+            stack += reversed(missing)
             continue
-        src = tuple(done[s] for s in node.src)
+        src = tuple(done[s] if s in done else interior[s] for s in node.src)
         now = node if src == node.src else node.replace(src=src)
-        if now is not node and now in done:
+        if inner:
+            interior[node] = interior[now] = now
+            continue
+        if now in done:
             done[node] = done[now]
             continue
-        found = rules.rewrite(now, ctx) if watch is None or not watch.times else rules.timed(now, ctx, watch)
+        found = find(now, ctx)
         if found is None:
             done[node] = done[now] = now
             continue
         rule, new = found
-        if watch is not None:
-            watch.applied(rule, now, new)
-        if len(active) > limit == LIMIT:
-            limit += len(root.toposort())
-        if new in active or len(active) > limit:
-            names = ", ".join(dict.fromkeys([*list(active.values())[-8:], rule.name]))
-            raise RewriteError(f"rules rewrite for ever: {names}; from {now!r} to {new!r}")
-        active[new] = rule.name
-        stack.append((node, new))
+        derivation.enter(rule, now, new)
+        stack.append((node, False, new))
         if now is not node:
-            stack.append((now, new))
-        stack.append((new, None))
-    if watch is not None:
-        watch.finished(root, done[root])
+            stack.append((now, False, new))
+        stack.append((new, False, None))
     return done[root]
+
+
+def _top_down(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
+    """A node is entered, when rules are applied to it, and left, when it is put over its sources."""
+    done: dict[UOp, UOp] = {}
+    derivation = Derivation()
+    #: A node; whether its sources are rewritten; what replaces it, where a rule or rewritten sources do.
+    stack: list[tuple[UOp, bool, UOp | None]] = [(root, False, None)]
+    while stack:
+        node, entered, after = stack.pop()
+        if after is not None:
+            done[node] = done[after]
+            derivation.leave(after)
+        elif node in done:
+            continue
+        elif not entered:
+            found = find(node, ctx)
+            if found is None:
+                stack.append((node, True, None))
+                stack += [(s, False, None) for s in reversed(node.src) if s not in done]
+            else:
+                rule, new = found
+                derivation.enter(rule, node, new)
+                stack += [(node, False, new), (new, False, None)]
+        else:
+            src = tuple(done[s] for s in node.src)
+            if src == node.src:
+                done[node] = node
+            else:
+                now = node.replace(src=src)
+                stack += [(node, False, now), (now, False, None)]
+    return done[root]
+
+
+def _single_walk(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
+    done: dict[UOp, UOp] = {}
+    for node in root.toposort():
+        src = tuple(done[s] for s in node.src)
+        now = node if src == node.src else node.replace(src=src)
+        found = find(now, ctx)
+        done[node] = now if found is None else found[1]
+    return done[root]
+
+
+ORDERS: dict[str, Callable[[UOp, RuleSet, Find, Any], UOp]] = {
+    "bottom-up": _bottom_up,
+    "top-down": _top_down,
+    "single-walk": _single_walk,
+}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from uop_ir import UOp
 
-    from .engine import Rule, RuleSet
+    from .rules import Rule, RuleSet
 
 
 class Observer(Protocol):
