@@ -199,6 +199,29 @@ def test_an_output_is_a_copy() -> None:
     assert data.tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16, dtypes.i16], ids=str)
+@pytest.mark.parametrize("shape", [(40,), (3, 40), (40, 3)])
+def test_a_long_maximum_keeps_the_first_of_equal_zeros(dtype: DType, shape: tuple[int, ...]) -> None:
+    """The oracle is the fold, written out in Python; -inf and rows of one kind of zero are among the values."""
+    rng = np.random.default_rng(5)
+    floats = [-np.inf, -1.0, -0.0, 0.0, 2.0, np.nan] if dtype.is_float else [-9, 0, 4]
+    for kinds in range(1, len(floats) + 1):
+        data = rng.choice(floats[:kinds], shape).astype(dtype.numpy)
+        x = UOp.buffer(data.size, dtype)
+        got = values(x.reshape(shape).reduce(Ops.MAX, 1), {x: data})
+        wanted = []
+        for row in data.reshape(-1, shape[-1]).astype(np.float64).tolist():
+            most = row[0]
+            for value in row[1:]:
+                most = value if math.isnan(value) or most < value else most
+            wanted.append(most)
+        kept = np.array(wanted).reshape(shape[:-1]).astype(dtype.numpy)
+        assert got.dtype == kept.dtype
+        assert np.array_equal(np.isnan(got), np.isnan(kept))
+        assert np.array_equal(np.signbit(got) & ~np.isnan(got), np.signbit(kept) & ~np.isnan(kept))
+        assert np.array_equal(got[~np.isnan(got)], kept[~np.isnan(kept)])
+
+
 # kernels: tensor-level stores
 
 

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from .cli import CommandParser
 from .doctor import doctor
 from .dtype import dtypes
-from .errors import UopError, VerifyError
+from .errors import UopError
 from .infer_structure import call_params
 from .interp import evaluate, run_program
 from .ops import Ops
 from .run_inputs import Array, free_nodes, is_memory, name, read_memory, read_scalars
-from .uir_parse import read_uir
+from .uir_parse import Parsed, read_uir
 from .uop import UOp, toposort
+from .verifier import verify
 
 __all__ = ["doctor", "run"]
-
-#: Ops by which a program is linear: the order of its lines is the order in which it runs.
-LINEAR = frozenset({Ops.SPECIAL, Ops.IF, Ops.ENDIF})
 
 
 def run(argv: list[str]) -> int:
@@ -27,25 +25,30 @@ def run(argv: list[str]) -> int:
     if options.seed < 0:
         raise UopError(f"--seed {options.seed} is less than 0")
     program = read_uir(options.file)
+    verify(program.program, spans=program.spans)
     effects = [node for node in program.outputs if node.dtype is dtypes.void]
-    values = [node for node in program.outputs if node.dtype is not dtypes.void]
-    if effects and values:
-        span = program.spans[values[0]]
-        raise VerifyError(
-            "a value beside effects", span=span, remedy="STORE it too: a program gives one or the other"
-        )
     scalars = read_scalars(program, options.var)
     memory = read_memory(program, options.input, options.seed)
-    if values:
-        shown = list(zip(values, evaluate(values, {**memory, **scalars}), strict=True))
-    else:
-        linear = any(node.op in LINEAR for node in program.nodes)
-        run_program(program.nodes if linear else UOp.sink(*effects), memory, scalars)
-        stored = _stored(effects)
-        shown = [(node, memory[node]) for node in memory if node in stored]
+    try:
+        shown = _shown(program, effects, memory, scalars)
+    except UopError as error:
+        if isinstance(error.node, UOp):
+            error.span = error.span or program.spans.get(error.node)
+        raise
     for node, array in shown:
         _print(name(program, node), node, array)
     return 0
+
+
+def _shown(
+    program: Parsed, effects: Sequence[UOp], memory: dict[UOp, Array], scalars: dict[UOp, bool | int | float]
+) -> list[tuple[UOp, Array]]:
+    """The outputs of a run, or the memory that it stores to."""
+    if not effects:
+        return list(zip(program.outputs, evaluate(program.outputs, {**memory, **scalars}), strict=True))
+    run_program(program.program, memory, scalars)
+    stored = _stored(effects)
+    return [(node, memory[node]) for node in memory if node in stored]
 
 
 def _parser() -> CommandParser:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .dtype import dtypes
-from .errors import VerifyError
+from .errors import UopError, VerifyError
 from .interp_blocks import Block, Loop, arrange
 from .interp_linear import run_linear
 from .interp_steps import STEPS, accumulator, array, fold_axes, reduced
@@ -34,9 +34,12 @@ class Interpreter:
         self.values: dict[UOp, Any] = {}
 
     def step(self, node: UOp) -> None:
-        """Run one node whose sources have run."""
+        """Run one node whose sources have run. An error names the node."""
         values = self.values
-        values[node] = STEPS[node.op](node, [values.get(s) for s in node.src], self)
+        try:
+            values[node] = STEPS[node.op](node, [values.get(s) for s in node.src], self)
+        except UopError as error:
+            raise named(error, node) from None
 
     def call(self, body: UOp, memory: Mapping[UOp, Array], scalars: Mapping[UOp, Any]) -> None:
         """Run the body of a kernel."""
@@ -59,7 +62,10 @@ class Interpreter:
                 self.values[closer] = None
             return
         total = [accumulator(closer.arg[0], closer.dtype)]
-        self._iterate(loop, 0, total)
+        try:
+            self._iterate(loop, 0, total)
+        except UopError as error:  # the fold itself: an index that overflows
+            raise named(error, closer) from None
         if closer.shape and not total[0].ndim:  # no iteration
             total[0] = np.broadcast_to(total[0], array_shape(closer))
         self.values[closer] = reduced(closer, total[0])
@@ -78,6 +84,12 @@ class Interpreter:
                     STEPS[Ops.END](loop.closer, [self.values.get(x)], self)
                 else:
                     total[0] = fold_axes(loop.closer, total[0], array(x, self.values[x]))
+
+
+def named(error: UopError, node: UOp) -> UopError:
+    """The error, with the node at which it happened where it has none."""
+    error.node = error.node or node
+    return error
 
 
 def array_shape(node: UOp) -> tuple[int, ...]:

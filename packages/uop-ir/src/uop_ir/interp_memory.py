@@ -70,7 +70,8 @@ def _check(place: Place, least: int, most: int) -> None:
     size = len(place.memory)
     if least < 0 or most >= size:
         wrong = least if least < 0 else most
-        raise BoundsError(f"{Ops.INDEX!r}: element {wrong} of {name(place.node.src[0])}, which has {size}")
+        what = f"{Ops.INDEX!r}: element {wrong} of {name(place.node.src[0])}, which has {size}"
+        raise BoundsError(what, node=place.node)
 
 
 def base(node: UOp) -> UOp:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import ParseError, Span, UopError, VerifyError
+from .levels import Level, level_of
 from .ops import Ops
 from .uir_table import SPELLINGS, Fault, Field, Spelling, Token, quote
-from .uop import UOp
+from .uop import UOp, toposort
 
 _OPS = {op.value: op for op in Ops}
 _VERSION = re.compile(r"#!\s*uir\s+([^\s]+)\s*")
@@ -36,6 +37,13 @@ class Parsed:
     outputs: tuple[UOp, ...]
     root: UOp
     spans: dict[UOp, Span]
+
+    @property
+    def program(self) -> UOp | tuple[UOp, ...]:
+        """What `verify` and `run_program` take: the nodes in order where the program is linear, else the root."""
+        called = toposort(n.src[0] for n in self.nodes if n.op is Ops.CALL)
+        linear = level_of(n.op for n in self.nodes if n not in called) is Level.LINEAR
+        return self.nodes if linear else self.root
 
 
 def parse_uir(text: str, file: str = "<string>") -> Parsed:

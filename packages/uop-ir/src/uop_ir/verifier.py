@@ -232,23 +232,29 @@ def verify(
     Raises VerifyError for the first rule of `RULES` that does not hold: its `node` is the one that is wrong, its `span`
     the place of that node where `spans` knows it.
     """
-    facts = _facts(program, level)
+    facts = facts_of(program, level)
     checked: set[UOp] = set()
     waiting = [facts]
     while waiting:
         now = waiting.pop()
-        for rule in RULES:
-            if now.level in rule.levels:
-                for node, what, remedy in rule.check(now):
-                    span = spans.get(node) if spans else None
-                    raise VerifyError(f"{node.op!r}: {what}", remedy=remedy, node=node, span=span)
+        for _, (node, what, remedy) in faults(now):
+            span = spans.get(node) if spans else None
+            raise VerifyError(f"{node.op!r}: {what}", remedy=remedy, node=node, span=span)
         new = dict.fromkeys(n.src[0] for n in now.nodes if n.op is Ops.CALL and n.src[0] not in checked)
         checked.update(new)
-        waiting.extend(_facts(body, None) for body in new)
+        waiting.extend(facts_of(body) for body in new)
     return facts.level
 
 
-def _facts(program: UOp | Sequence[UOp], level: Level | None) -> Facts:
+def faults(program: Facts) -> Iterator[tuple[ProgramRule, Fault]]:
+    """All that is wrong with one program, rule by rule."""
+    for rule in RULES:
+        if program.level in rule.levels:
+            yield from ((rule, fault) for fault in rule.check(program))
+
+
+def facts_of(program: UOp | Sequence[UOp], level: Level | None = None) -> Facts:
+    """A program as the rules see it."""
     if isinstance(program, UOp):
         nodes = postorder([program], own_sources)
         return Facts(nodes, program, level or level_of(n.op for n in nodes), ordered=False)

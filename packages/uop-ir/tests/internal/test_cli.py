@@ -243,7 +243,36 @@ def test_run_prints_the_memory_that_a_program_stores_to(
     assert out == f"%0 (param slot=0): shape (8,), dtype f32\n{wanted}\n"
     code, out, err = uopc(*argv, "--var", "n=9", "--var", "rate=0.5")
     assert (code, out) == (4, "")
-    assert len(err.splitlines()) == 1
+    assert err == (
+        f"{argv[1]}:6:6: error: Ops.INDEX: element 8 of param slot=1, which has 8\n"
+        "  %5 = index %1, %4\n"
+        "       ^\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "said"),
+    [
+        (LOOP.replace("end %9, %4", "barrier %9"), 3, 5, "Ops.RANGE: nothing closes range 0"),
+        (LOOP.replace("sink %10", "sink %10, %7"), 3, 8, "Ops.MUL: a value beside effects"),
+        (LINEAR.replace("%9 = endif %6", "%9 = barrier %6"), 3, 7, "Ops.IF: is never closed"),
+        (CALL.replace("%0 = param 4", "%0 = param 3"), 3, 4, "Ops.STORE: shapes (3,) and (4,)"),
+        (
+            f"%0 = param : dtype=index name=n min=1 max={1 << 62}\n%1 = add %0, %0\n%2 = cast %1 : dtype=i64",
+            4,
+            2,
+            "Ops.ADD: index overflows 64 bits: 4611686018427387904, 4611686018427387904",
+        ),
+    ],
+)
+def test_a_program_that_is_wrong_is_told_with_its_line(
+    uopc: Any, write: Callable[[str], str], text: str, code: int, line: int, said: str
+) -> None:
+    path = write(text)
+    scalars = {"name=n": "n=4611686018427387904" if "4611" in text else "n=3", "name=rate": "rate=1"}
+    got, out, err = uopc("run", path, *(f"--var={v}" for k, v in scalars.items() if k in text))
+    assert (got, out) == (code, "")
+    assert err.splitlines()[-3].startswith(f"{path}:{line}:6: error: {said}")
 
 
 def test_run_goes_through_calls(uopc: Any, write: Callable[[str], str], tmp_path: Path) -> None:
