@@ -2,25 +2,12 @@
 
 from .bounds import bounds
 from .collapse import collapse
-from .engine import (
-    ANY,
-    BOOL,
-    FLOATS,
-    INDEX,
-    INTEGERS,
-    NUMBERS,
-    VALUES,
-    Order,
-    Region,
-    RewriteError,
-    Rule,
-    RuleSet,
-    graph_rewrite,
-)
+from .engine import Order, graph_rewrite
 from .linear import Linear, build, linear
 from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
 from .pattern import Pattern, const, matches, var
+from .rules import ANY, BOOL, FLOATS, INDEX, INTEGERS, NUMBERS, VALUES, Region, RewriteError, Rule, RuleSet
 from .settings import settings
 from .simplify import Fold, Simplify
 from .symbolic import folding, symbolic

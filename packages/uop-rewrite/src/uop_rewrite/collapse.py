@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from uop_ir import Kind, Ops, UOp, dtypes, toposort
 
 from .bounds import bounds
-from .engine import INTEGERS, VALUES, Rule, RuleSet
 from .pattern import Pattern
+from .rules import INTEGERS, VALUES, Rule, RuleSet
 
 
 def _conjuncts(condition: UOp) -> list[UOp]:

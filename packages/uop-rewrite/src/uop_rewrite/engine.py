@@ -10,23 +10,7 @@ from uop_ir import UOp, UopError
 
 from .derivation import Derivation
 from .observer import Observer, observer
-from .rules import ANY, BOOL, FLOATS, INDEX, INTEGERS, NUMBERS, VALUES, Region, RewriteError, Rule, RuleSet
-
-__all__ = [
-    "ANY",
-    "BOOL",
-    "FLOATS",
-    "INDEX",
-    "INTEGERS",
-    "NUMBERS",
-    "VALUES",
-    "Order",
-    "Region",
-    "RewriteError",
-    "Rule",
-    "RuleSet",
-    "graph_rewrite",
-]
+from .rules import Rule, RuleSet
 
 Order = Literal["bottom-up", "top-down", "single-walk"]
 #: The first rule that applies to a node, and what it makes of it.

@@ -11,9 +11,9 @@ from math import gcd
 from uop_ir import DType, Kind, Ops, UOp, dtypes
 
 from .bounds import bounds
-from .engine import BOOL, INDEX, INTEGERS, Rule, RuleSet
 from .linear import Linear, build, linear
 from .pattern import CAST, CMPLT, CMPNE, DIV, MAX, MOD, Pattern, a, b, c, x, y
+from .rules import BOOL, INDEX, INTEGERS, Rule, RuleSet
 
 TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
 

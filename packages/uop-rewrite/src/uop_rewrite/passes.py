@@ -11,8 +11,8 @@ from typing import ClassVar
 from uop_ir import Ops, UOp, UopError, VerifyError, format_uir, verify
 from uop_ir import settings as ir_settings
 
-from .engine import RewriteError
 from .installed import installed_passes
+from .rules import RewriteError
 from .settings import settings
 
 #: What PRINT_AFTER calls all passes.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from uop_ir import Ops, UOp, dtypes, fold
 
 from .bounds import bounds
-from .engine import BOOL, FLOATS, INTEGERS, Rule, RuleSet
 from .index_rules import index_rules
 from .pattern import (
     ADD,
@@ -30,6 +29,7 @@ from .pattern import (
     y,
     z,
 )
+from .rules import BOOL, FLOATS, INTEGERS, Rule, RuleSet
 
 n = var("n")
 
