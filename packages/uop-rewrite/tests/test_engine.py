@@ -37,8 +37,8 @@ class Log:
         self.events: list[tuple[Any, ...]] = []
         self.seconds: list[float] = []
 
-    def started(self, root: UOp, rules: RuleSet) -> None:
-        self.events.append(("started", root, rules))
+    def started(self, root: UOp, rules: RuleSet, order: str) -> None:
+        self.events.append(("started", root, rules, order))
 
     def applied(self, rule: Rule, before: UOp, after: UOp) -> None:
         self.events.append(("applied", rule, before, after))
@@ -47,7 +47,7 @@ class Log:
         self.events.append(("tried", rule, hit))
         self.seconds.append(seconds)
 
-    def finished(self, root: UOp, result: UOp) -> None:
+    def finished(self, root: UOp, result: UOp | None) -> None:
         self.events.append(("finished", root, result))
 
 
@@ -146,7 +146,7 @@ def test_an_observer_sees_each_rewrite() -> None:
         assert graph_rewrite(before, rules) is after
     graph_rewrite(X + 1, rules)
     assert log.events == [
-        ("started", before, rules),
+        ("started", before, rules, "bottom-up"),
         ("applied", SWAP, X + Y, X * Y),
         ("finished", before, after),
     ]
@@ -168,7 +168,7 @@ def test_the_inner_observer_stands_in_for_the_outer_one_until_it_leaves() -> Non
         with observing(inner), pytest.raises(RewriteError):
             graph_rewrite(X + Y, RuleSet([wrong]))
         graph_rewrite(X, RuleSet([]))
-    assert [e[0] for e in inner.events] == ["started"]
+    assert inner.events[-1] == ("finished", X + Y, None)
     assert [e[0] for e in outer.events] == ["started", "finished"]
 
 

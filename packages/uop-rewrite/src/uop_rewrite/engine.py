@@ -34,10 +34,13 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bo
     watch = observer()
     if watch is None:
         return ORDERS[order](root, rules, rules.rewrite, ctx)
-    watch.started(root, rules)
-    result = ORDERS[order](root, rules, partial(_watched, rules, watch), ctx)
-    watch.finished(root, result)
-    return result
+    watch.started(root, rules, order)
+    result: UOp | None = None
+    try:
+        result = ORDERS[order](root, rules, partial(_watched, rules, watch), ctx)
+        return result
+    finally:
+        watch.finished(root, result)
 
 
 def _watched(rules: RuleSet, watch: Observer, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:

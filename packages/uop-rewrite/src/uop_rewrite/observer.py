@@ -20,8 +20,8 @@ class Observer(Protocol):
 
     times: bool
 
-    def started(self, root: UOp, rules: RuleSet) -> None:
-        """A rewrite begins."""
+    def started(self, root: UOp, rules: RuleSet, order: str) -> None:
+        """A rewrite begins, in one of the orders of `graph_rewrite`."""
 
     def applied(self, rule: Rule, before: UOp, after: UOp) -> None:
         """A rule made `after` of `before`, whose sources had been rewritten."""
@@ -29,8 +29,8 @@ class Observer(Protocol):
     def tried(self, rule: Rule, seconds: float, hit: bool) -> None:
         """A rule was tried on a node; `hit`: it applied."""
 
-    def finished(self, root: UOp, result: UOp) -> None:
-        """The rewrite of `root` ended. Not called where it raised an error."""
+    def finished(self, root: UOp, result: UOp | None) -> None:
+        """The rewrite of `root` ended; `result` is None where it raised an error."""
 
 
 _observer: Observer | None = None
