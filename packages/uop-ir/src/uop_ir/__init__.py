@@ -19,6 +19,7 @@ from .interp_steps import fold
 from .levels import Level
 from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
+from .promotion import promote
 from .settings import override, read_settings, settings
 from .table import OPS
 from .uir_parse import Parsed, parse_uir, read_uir
@@ -69,6 +70,7 @@ __all__ = [
     "index_map",
     "override",
     "parse_uir",
+    "promote",
     "read_settings",
     "read_uir",
     "reshape_index",
