@@ -14,6 +14,7 @@ from .definitions import definition
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
 from .infer_structure import REDUCE_IDENTITY, call_params
+from .inline import inline_call
 from .interp import evaluate, run_program
 from .interp_steps import fold
 from .levels import Level
@@ -68,6 +69,7 @@ __all__ = [
     "get_backend",
     "index",
     "index_map",
+    "inline_call",
     "override",
     "parse_uir",
     "promote",

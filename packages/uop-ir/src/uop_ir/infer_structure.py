@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .dtype import DType, Kind, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
+from .ranges import open_ranges, own_sources, postorder
 from .shapes import (
     NUMBER,
     VALUE,
@@ -106,18 +107,38 @@ def call_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
             raise fail(op, f"dtype mismatch {param.dtype} vs {given.dtype} for {param.arg}", "use CAST")
         if param.shape != given.shape:
             raise fail(op, f"shape {text(given.shape)} given for {param.arg} of shape {text(param.shape)}")
+        if param.shape and not _is_memory(given):
+            raise fail(op, f"{given.op!r} given for {param.arg} is no memory", "STORE it to a BUFFER")
+        if given.op is Ops.CONST and param.dtype is dtypes.index:
+            least, most = param.arg.min, param.arg.max
+            if not least <= given.arg.bits <= most:
+                raise fail(op, f"{param.arg.name} = {given.arg.bits}", f"it takes {least} to {most}")
     return dtypes.void, (), AddrSpace.ALU
+
+
+#: Ops whose result has its elements in the memory of the operand.
+_VIEWS = frozenset({Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK, Ops.AFTER})
+
+
+def _is_memory(node: UOp) -> bool:
+    while node.op in _VIEWS:
+        node = node.src[0]
+    return node.op in (Ops.BUFFER, Ops.PARAM, Ops.ALLOC)
 
 
 def call_params(body: UOp) -> tuple[UOp, ...]:
     """The PARAMs of a kernel's body in the order of a CALL's arguments: memory by slot, then scalars by name.
 
-    Raises VerifyError where the body is not closed: a BUFFER in it, a slot missing or used for two sizes.
+    Raises VerifyError where the body is not closed: a BUFFER or an open range in it, a slot missing or used for two
+    sizes. The bodies that it calls are closed themselves.
     """
-    nodes = body.toposort()
+    nodes = postorder([body], own_sources)
     for node in nodes:
         if node.op is Ops.BUFFER:
             raise fail(Ops.CALL, f"body is not closed: BUFFER slot {node.arg.slot} in it", "make it a PARAM")
+    for r in open_ranges(nodes)[body]:
+        if r.op is Ops.RANGE:
+            raise fail(Ops.CALL, f"body is not closed: range {r.arg[0]} is open at its end", "END it")
     memory = sorted(
         (n for n in nodes if n.op is Ops.PARAM and n.arg.size is not None), key=lambda n: int(n.arg.slot)
     )

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from .definitions import DEFINED, definition
 from .dtype import Const, DType, constant, dtypes
 from .errors import BoundsError, UopError, VerifyError
-from .infer_structure import REDUCE_IDENTITY, call_params
+from .infer_structure import REDUCE_IDENTITY
+from .interp_call import call
 from .interp_memory import Place, base, read, scratch, write
 from .interp_movement import MOVEMENT
 from .ops import AddrSpace, Ops, Param
@@ -141,12 +142,6 @@ def _effects(node: UOp, values: list[Any], machine: Machine) -> Any:
 def _after(node: UOp, values: list[Any], machine: Machine) -> Any:
     _effects(node, values[1:], machine)
     return values[0]
-
-
-def _call(node: UOp, values: list[Any], machine: Machine) -> Any:
-    given = dict(zip(call_params(node.src[0]), values[1:], strict=True))
-    memory = {p: v for p, v in given.items() if p.shape}
-    machine.call(node.src[0], memory, {p: v for p, v in given.items() if not p.shape})
 
 
 # movement
@@ -288,7 +283,7 @@ STEPS: dict[Ops, Step] = {
     Ops.STAGE: _same,
     Ops.COPY: _same,
     Ops.AFTER: _after,
-    Ops.CALL: _call,
+    Ops.CALL: call,
     Ops.SINK: _effects,
     Ops.END: _effects,
     Ops.BARRIER: _barrier,
