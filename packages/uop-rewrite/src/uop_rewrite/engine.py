@@ -13,6 +13,8 @@ from .observer import Observer, observer
 from .rules import Rule, RuleSet
 
 Order = Literal["bottom-up", "top-down", "single-walk"]
+#: Told of a node that is put over rewritten sources, and of what it is then; for those who replay a rewrite.
+Moved = Callable[[UOp, UOp], object]
 #: The first rule that applies to a node, and what it makes of it.
 Find = Callable[[UOp, Any], tuple[Rule, UOp] | None]
 
@@ -33,11 +35,11 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bo
         raise UopError(f"no order {order!r}", remedy=f"one of {', '.join(ORDERS)}")
     watch = observer()
     if watch is None:
-        return ORDERS[order](root, rules, rules.rewrite, ctx)
+        return ORDERS[order](root, rules, rules.rewrite, ctx, None)
     watch.started(root, rules, order)
     result: UOp | None = None
     try:
-        result = ORDERS[order](root, rules, partial(_watched, rules, watch), ctx)
+        result = ORDERS[order](root, rules, partial(_watched, rules, watch), ctx, None)
         return result
     finally:
         watch.finished(root, result)
@@ -50,7 +52,7 @@ def _watched(rules: RuleSet, watch: Observer, node: UOp, ctx: Any) -> tuple[Rule
     return found
 
 
-def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
+def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | None) -> UOp:
     """A visit of a node waits for its sources; of one that a rule replaces, for the replacement.
 
     A node of a region may be visited twice. As interior it is only put over the rewritten leaves of the region; for
@@ -84,6 +86,8 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
             continue
         src = tuple(done[s] if s in done else interior[s] for s in node.src)
         now = node if src == node.src else node.replace(src=src)
+        if moved is not None and now is not node:
+            moved(node, now)
         if inner:
             interior[node] = interior[now] = now
             continue
@@ -103,7 +107,7 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
     return done[root]
 
 
-def _top_down(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
+def _top_down(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | None) -> UOp:
     """A node is entered, when rules are applied to it, and left, when it is put over its sources."""
     done: dict[UOp, UOp] = {}
     derivation = Derivation()
@@ -131,21 +135,25 @@ def _top_down(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
                 done[node] = node
             else:
                 now = node.replace(src=src)
+                if moved is not None:
+                    moved(node, now)
                 stack += [(node, False, now), (now, False, None)]
     return done[root]
 
 
-def _single_walk(root: UOp, rules: RuleSet, find: Find, ctx: Any) -> UOp:
+def _single_walk(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | None) -> UOp:
     done: dict[UOp, UOp] = {}
     for node in root.toposort():
         src = tuple(done[s] for s in node.src)
         now = node if src == node.src else node.replace(src=src)
+        if moved is not None and now is not node:
+            moved(node, now)
         found = find(now, ctx)
         done[node] = now if found is None else found[1]
     return done[root]
 
 
-ORDERS: dict[str, Callable[[UOp, RuleSet, Find, Any], UOp]] = {
+ORDERS: dict[str, Callable[[UOp, RuleSet, Find, Any, Moved | None], UOp]] = {
     "bottom-up": _bottom_up,
     "top-down": _top_down,
     "single-walk": _single_walk,
