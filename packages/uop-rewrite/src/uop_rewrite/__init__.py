@@ -6,7 +6,7 @@ from .engine import Order, graph_rewrite
 from .linear import Linear, build, linear
 from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
-from .pattern import Pattern, const, matches, var
+from .pattern import Pattern, const, each, literal, matches, var
 from .rules import ANY, BOOL, FLOATS, INDEX, INTEGERS, NUMBERS, VALUES, Region, RewriteError, Rule, RuleSet
 from .settings import settings
 from .simplify import Fold, Simplify
@@ -37,9 +37,11 @@ __all__ = [
     "check_order",
     "collapse",
     "const",
+    "each",
     "folding",
     "graph_rewrite",
     "linear",
+    "literal",
     "matches",
     "observing",
     "run_passes",

@@ -10,13 +10,11 @@ from uop_ir import UOp, UopError
 
 from .derivation import Derivation
 from .observer import Observer, observer
-from .rules import Rule, RuleSet
+from .rules import Find, Rule, RuleSet, timed
 
 Order = Literal["bottom-up", "top-down", "single-walk"]
 #: Told of a node that is put over rewritten sources, and of what it is then; for those who replay a rewrite.
 Moved = Callable[[UOp, UOp], object]
-#: The first rule that applies to a node, and what it makes of it.
-Find = Callable[[UOp, Any], tuple[Rule, UOp] | None]
 
 
 def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bottom-up") -> UOp:
@@ -46,7 +44,7 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bo
 
 
 def _watched(rules: RuleSet, watch: Observer, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:
-    found = rules.timed(node, ctx, watch) if watch.times else rules.rewrite(node, ctx)
+    found = timed(rules, watch, node, ctx) if watch.times else rules.rewrite(node, ctx)
     if found is not None:
         watch.applied(found[0], node, found[1])
     return found
