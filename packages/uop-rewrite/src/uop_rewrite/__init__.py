@@ -7,10 +7,15 @@ from .linear import Linear, build, linear
 from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
 from .pattern import Pattern, const, each, literal, matches, var
+from .profile import Profile
 from .rules import ANY, BOOL, FLOATS, INDEX, INTEGERS, NUMBERS, VALUES, Region, RewriteError, Rule, RuleSet
 from .settings import settings
 from .simplify import Fold, Simplify
 from .symbolic import folding, symbolic
+from .trace import Trace
+from .trace_html import trace_html
+from .trace_json import trace_json
+from .trace_text import trace_text
 
 __all__ = [
     "ANY",
@@ -27,11 +32,13 @@ __all__ = [
     "Order",
     "Pass",
     "Pattern",
+    "Profile",
     "Region",
     "RewriteError",
     "Rule",
     "RuleSet",
     "Simplify",
+    "Trace",
     "bounds",
     "build",
     "check_order",
@@ -47,5 +54,8 @@ __all__ = [
     "run_passes",
     "settings",
     "symbolic",
+    "trace_html",
+    "trace_json",
+    "trace_text",
     "var",
 ]
