@@ -11,7 +11,8 @@ from .errors import ParseError, Span, UopError, VerifyError
 from .levels import Level, level_of
 from .ops import Ops
 from .uir_table import SPELLINGS, Fault, Field, Spelling, Token, quote
-from .uop import UOp, toposort
+from .uop import UOp
+from .walks import toposort
 
 _OPS = {op.value: op for op in Ops}
 _VERSION = re.compile(r"#!\s*uir\s+([^\s]+)\s*")
@@ -130,8 +131,8 @@ class _Reader:
         tokens: list[Token] = []
         end = len(self.text) + 1
         for found in _TOKEN.finditer(self.text):
-            kind = found.lastgroup or ""
-            token = Token(kind, found[kind], found.start(kind) + 1)
+            kind, text = found.lastgroup or "", found[found.lastindex or 0]
+            token = Token(kind, text, found.end() - len(text) + 1)
             if kind == "comment":
                 end = token.column
                 break
