@@ -78,10 +78,12 @@ def _line(node: UOp, new: bool, gone: bool, number: Numbering) -> str:
 
 
 def _steps(step: PassTrace, number: Numbering) -> Iterator[str]:
-    for (rule, before, after), place in step.steps():
-        b, a = number[before], number[after]
-        removed, added = number.changes(before, after)
-        lines = [f"<del>- {escape(line)}</del>" for line in removed]
-        lines += [f"<ins>+ {escape(line)}</ins>" for line in added]
-        yield f"<li data-at={number[place]} data-before={b} data-after={a}><details><summary>{escape(rule.name)}"
-        yield f": %{b} becomes %{a}</summary><pre>{chr(10).join(lines)}</pre></details></li>\n"
+    for rewrite in step.own:
+        origins = {} if rewrite.replay is None else rewrite.replay.origins
+        for (rule, before, after), place in zip(rewrite.steps, rewrite.places, strict=True):
+            at, b, a = number[origins.get(place, place)], number[before], number[after]
+            removed, added = number.changes(before, after)
+            lines = [f"<del>- {escape(line)}</del>" for line in removed]
+            lines += [f"<ins>+ {escape(line)}</ins>" for line in added]
+            yield f"<li data-at={at} data-before={b} data-after={a}><details><summary>{escape(rule.name)}"
+            yield f": %{b} becomes %{a}</summary><pre>{chr(10).join(lines)}</pre></details></li>\n"
