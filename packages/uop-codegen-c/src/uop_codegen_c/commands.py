@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from math import prod
 from typing import cast
 
 from uop_ir import CommandParser, Ops, UOp, UopError, VerifyError, call_params, dtypes, format_uir, read_uir
 
 from .cache import KernelSource
 from .freedoms import Freedoms, current_freedoms
+from .kernel import as_kernel
 from .linearize import linearize
 from .lower import source, stages
 from .passes import PASSES
@@ -76,37 +76,6 @@ def _load(entry: EntryPoint) -> Callable[[UOp, Freedoms], str]:
 
 def _c(kernel: KernelSource) -> str:
     return f"{kernel.preamble}\n\n{kernel.text}"
-
-
-def as_kernel(root: UOp) -> UOp:
-    """A program at tensor level as the body of a kernel: its values are stored to new PARAMs, BUFFERs become PARAMs.
-
-    The outputs take the first slots, the BUFFERs those behind them in order of appearance. A SINK of STOREs to PARAMs
-    is a kernel already. Raises VerifyError for a mix of the two, and for a value that cannot be stored.
-    """
-    outputs = root.src if root.op is Ops.SINK else (root,)
-    effects = [o for o in outputs if o.dtype is dtypes.void]
-    if len(effects) == len(outputs):
-        return root
-    if effects:
-        raise VerifyError("values and effects in one program", remedy="STORE every value")
-    if any(o.dtype is dtypes.index for o in outputs):
-        raise VerifyError("an output of dtype index cannot be stored", remedy="CAST it, or leave it out")
-    buffers = [n for n in root.toposort() if n.op is Ops.BUFFER]
-    if any(n.op is Ops.PARAM and n.arg.size is not None for n in root.toposort()):
-        raise VerifyError("values of a program with PARAMs", remedy="STORE each to a PARAM")
-    slots = {b: UOp.param(len(outputs) + i, b.arg.size, b.dtype) for i, b in enumerate(buffers)}
-    stores = []
-    for slot, value in enumerate(outputs):
-        sizes = [d for d in value.shape if isinstance(d, int)]
-        if len(sizes) < len(value.shape):
-            raise VerifyError(
-                "a value of symbolic shape has no size to store it", remedy="STORE it to a PARAM"
-            )
-        stores.append(
-            UOp.param(slot, prod(sizes), value.dtype).reshape(value.shape).store(value.substitute(slots))
-        )
-    return UOp.sink(*stores)
 
 
 def _linear_params(order: tuple[UOp, ...] | list[UOp]) -> tuple[UOp, ...]:

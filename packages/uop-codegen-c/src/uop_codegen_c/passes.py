@@ -14,6 +14,7 @@ from uop_rewrite import Before, Pass, Pattern, Rule, RuleSet, Simplify, bounds, 
 from .accumulate import accumulate
 from .expand import expand
 from .freedoms import Freedoms, current_freedoms
+from .kernel import as_kernel
 from .loops import length
 from .optimize import optimize
 from .rangeify import rangeify
@@ -25,6 +26,17 @@ definitions = RuleSet(
     Rule(f"define {op.value}", Pattern(op, None, "n"), lambda n: definition(n.op, n.src[0]))
     for op in FUNCTIONS
 )
+
+
+@dataclass(frozen=True)
+class Kernel(Pass):
+    """Not one of PASSES: they start from a kernel."""
+
+    name: ClassVar = "kernel"
+    purpose: ClassVar = "values are stored, buffers become arguments"
+
+    def run(self, root: UOp) -> UOp:
+        return as_kernel(root)
 
 
 @dataclass(frozen=True)
@@ -129,6 +141,11 @@ def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
         Accumulate(freedoms.contract),
         Resimplify(),
     )
+
+
+def lower() -> tuple[Pass, ...]:
+    """All passes of a program at tensor level, with the freedoms that the settings leave."""
+    return (Kernel(), *lowering(current_freedoms()))
 
 
 PASSES = lowering(Freedoms())
