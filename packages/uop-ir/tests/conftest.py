@@ -1,4 +1,4 @@
-"""A strategy of random well-typed graphs at tensor level, for the property tests of this package."""
+"""Strategies of random well-typed programs at each level, for the property tests of this package."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from uop_ir import Const, DType, Ops, UOp, dtypes
+from uop_ir import AddrSpace, AxisType, Const, DType, Ops, UOp, dtypes, index
 
 SIZES = st.integers(0, 4)
 UNARY = {Ops.RECIP, Ops.SQRT, Ops.EXP2, Ops.LOG2, Ops.SIN, Ops.TRUNC}
@@ -134,7 +134,109 @@ def tensor_graphs(draw: st.DrawFn) -> UOp:
     return nodes[-1]
 
 
+# loops
+
+AXES = (AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD, AxisType.UNROLL, AxisType.GLOBAL)
+
+
+def _position(draw: st.DrawFn, ranges: list[UOp]) -> UOp:
+    """Index arithmetic on ranges and constants."""
+    at = draw(st.sampled_from([*ranges, index(draw(st.integers(-3, 9)))]))
+    for _ in range(draw(st.integers(0, 3))):
+        other = draw(st.sampled_from([*ranges, index(draw(st.integers(-3, 9)))]))
+        at = at.alu(draw(st.sampled_from(ARITHMETIC)), other)
+    return at
+
+
+def _place(draw: st.DrawFn, memory: UOp, ranges: list[UOp]) -> UOp:
+    at = _position(draw, ranges)
+    return memory.index(at, at < memory.arg.size) if draw(st.booleans()) else memory.index(at)
+
+
+def _value(draw: st.DrawFn, dtype: DType, memory: list[UOp], ranges: list[UOp]) -> UOp:
+    """A value of a dtype, from loads, ranges and elementwise steps."""
+    x = _place(draw, draw(st.sampled_from(memory)), ranges).load()
+    if draw(st.booleans()):
+        x = draw(st.sampled_from(ranges)).cast(x.dtype)
+    for _ in range(draw(st.integers(0, 4))):
+        x = draw(st.sampled_from([_unary, _binary, _where, _mulacc, _cast, _bitcast]))(draw, x)
+    return x.cast(dtype)
+
+
+def _nest(draw: st.DrawFn, first: int, slot: int, reduces: bool) -> tuple[UOp, list[UOp]]:
+    """A store in up to three loops of numbers from `first` on; the loops are open. With `reduces`, of a fold."""
+    dtype = draw(st.sampled_from([d for d in MEMORY if d is not dtypes.bool]))
+    sizes = [index(draw(SIZES)), UOp.variable("n", 1, 4)]
+    ranges = [
+        UOp.range(draw(st.sampled_from(sizes)), first + i, draw(st.sampled_from(AXES)))
+        for i in range(draw(st.integers(1, 3)))
+    ]
+    memory = [UOp.param(slot + i, draw(st.integers(1, 9)), draw(st.sampled_from(MEMORY))) for i in (1, 2)]
+    value = _value(draw, dtype, memory, ranges)
+    if reduces and draw(st.booleans()):
+        inner = [
+            UOp.range(draw(SIZES), first + 3 + i, AxisType.REDUCE) for i in range(draw(st.integers(1, 2)))
+        ]
+        x = _value(draw, dtype, memory, [*ranges, *inner])
+        value = value + x.reduce(draw(st.sampled_from([Ops.ADD, Ops.MUL, Ops.MAX])), 0, inner)
+    if draw(st.booleans()):
+        here = UOp.alloc(slot, 1, dtype, draw(st.sampled_from([AddrSpace.REG, AddrSpace.LOCAL]))).after(
+            *ranges
+        )
+        lane = here.index(index(0))
+        value = lane.after(lane.store(value)).load()
+    return _place(draw, UOp.param(slot, 9, dtype), ranges).store(value), ranges
+
+
+@st.composite
+def loop_programs(draw: st.DrawFn) -> UOp:
+    """A SINK of one or two stores in loops, some of them of reductions."""
+    effects = []
+    for place in range(draw(st.integers(1, 2))):
+        store, ranges = _nest(draw, 10 * place, 3 * place, reduces=True)
+        effects.append(store.end(*ranges))
+    return UOp.sink(*effects)
+
+
+@st.composite
+def linear_programs(draw: st.DrawFn) -> list[UOp]:
+    """Nests one after the other, the grid's index before them; a store may stand in an IF."""
+    grid = [UOp(Ops.SPECIAL, (index(draw(SIZES)),), "gidx0")] if draw(st.booleans()) else []
+    nodes: dict[UOp, None] = dict.fromkeys(n for g in grid for n in g.toposort())
+    for place in range(draw(st.integers(1, 2))):
+        store, ranges = _nest(draw, 10 * place, 3 * place, reduces=False)
+        guard = _position(draw, grid + ranges) < _position(draw, grid + ranges)
+        inside = [n for x in (*ranges, guard, store) for n in x.toposort() if n is not store]
+        levels: list[dict[UOp, None]] = [{} for _ in range(len(ranges) + 1)]
+        depth: dict[UOp, int] = {}
+        for node in inside:
+            own = ranges.index(node) + 1 if node in ranges else 0
+            depth[node] = max([own, *(depth[s] for s in node.src)])
+            if node not in ranges:
+                levels[depth[node]][node] = None
+        nodes.update(levels[0])
+        for r, level in zip(ranges, levels[1:], strict=True):
+            nodes.update({r: None, **level})
+        guarded = draw(st.booleans())
+        test = UOp(Ops.IF, (guard,))
+        nodes.update(dict.fromkeys([test, store, UOp(Ops.ENDIF, (test,))] if guarded else [store]))
+        nodes[store.end(*ranges)] = None
+    return list(nodes)
+
+
 @pytest.fixture(scope="session")
 def graphs() -> Any:
     """The strategy `tensor_graphs`, for `data.draw`."""
     return tensor_graphs()
+
+
+@pytest.fixture(scope="session")
+def loops() -> Any:
+    """The strategy `loop_programs`."""
+    return loop_programs()
+
+
+@pytest.fixture(scope="session")
+def linears() -> Any:
+    """The strategy `linear_programs`."""
+    return linear_programs()

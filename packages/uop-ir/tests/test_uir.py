@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from uop_ir import (
     AddrSpace,
     AxisType,
     Const,
+    Level,
     Ops,
     ParseError,
     Span,
@@ -29,6 +31,7 @@ from uop_ir import (
     parse_uir,
     read_uir,
     toposort,
+    verify,
 )
 
 GEMM = """\
@@ -406,11 +409,6 @@ def test_a_sequence_must_be_in_order() -> None:
         format_uir([-x, x])
 
 
-def test_an_arg_without_spelling_is_refused() -> None:
-    with pytest.raises(VerifyError, match="no spelling"):
-        format_uir(UOp(Ops.SINK, (), ("name", 1)))
-
-
 def test_names_are_quoted_where_they_need_it() -> None:
     x = UOp(Ops.SPECIAL, (UOp.const(dtypes.index, 4),), 'a "b"\n\u00e9')
     text = format_uir(x)
@@ -429,6 +427,31 @@ def test_random_graphs_read_back(data: st.DataObject, graphs: Any) -> None:
     assert format_uir(parsed.root) == text
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_random_loops_read_back(data: st.DataObject, loops: Any) -> None:
+    root = data.draw(loops)
+    assert verify(root) is Level.LOOP
+    text = format_uir(root)
+    parsed = parse_uir(text)
+    assert parsed.program is parsed.root is root
+    assert format_uir(parsed.root) == text
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_random_linear_programs_read_back(data: st.DataObject, linears: Any) -> None:
+    """Their order is part of them: it is that of the lines."""
+    nodes = data.draw(linears)
+    assert verify(nodes) is Level.LINEAR
+    text = format_uir(nodes)
+    parsed = parse_uir(text)
+    assert parsed.nodes == tuple(nodes)
+    assert format_uir(parsed.nodes) == text
+    ordered = any(node.op in (Ops.SPECIAL, Ops.IF) for node in nodes)
+    assert parsed.program is (parsed.nodes if ordered else parsed.root)
+
+
 def outcome(text: str) -> tuple[tuple[UOp, ...] | None, UopError | None]:
     """The nodes of a text, or the error of ours."""
     try:
@@ -437,11 +460,12 @@ def outcome(text: str) -> tuple[tuple[UOp, ...] | None, UopError | None]:
         return None, error
 
 
-def test_mutated_programs_give_only_our_errors() -> None:
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_mutated_programs_give_only_our_errors(count: int) -> None:
     rng = random.Random(7)  # noqa: S311
     junk = ["(", ")", ",", ":", "=", '"', "#", " ", "\n", "\x00", "\u00e9", "-", "9" * 30, "nan", "%99"]
     outcomes = {"read": 0, "refused": 0}
-    for _ in range(2000):
+    for _ in range(count):
         sample = rng.choice(list(SAMPLES.values()))
         pieces = re.findall(r"%?[\w.+-]+|\s|.", sample)
         for _ in range(rng.randint(1, 2)):
@@ -458,7 +482,7 @@ def test_mutated_programs_give_only_our_errors() -> None:
             assert error.span is not None
             assert error.exit_code in (2, 3)
         outcomes["refused" if read is None else "read"] += 1
-    assert min(outcomes.values()) > 100
+    assert min(outcomes.values()) > count // 20
 
 
 # identity
@@ -509,6 +533,52 @@ def test_a_megabyte_reads_in_under_three_seconds() -> None:
     start = time.process_time()
     parse_uir(text)
     assert time.process_time() - start < 3
+
+
+HEAD = "%0 = param : dtype=index name=n min=1 max=4\n%1 = const 1 : dtype=f32\n%2 = reshape %1, (1,)\n"
+
+
+def numbered(count: int, line: str) -> str:
+    """Lines that define %3, %4, ...; {} is the name before."""
+    return "".join(f"%{i} = {line.format(f'%{i - 1}')}\n" for i in range(3, 3 + count))
+
+
+#: Programs of about n pieces each, and whether they are read.
+HOSTILE: dict[str, tuple[Callable[[int], str], bool]] = {
+    "nested axes": (lambda n: numbered(n, "stack {}"), False),
+    "many axes": (lambda n: f"%3 = reshape %2, ({'1, ' * n})\n", False),
+    "many digits": (lambda n: f"%3 = reshape %2, ({('9' * 900 + ', ') * (n // 300)})\n", False),
+    "squares": (lambda n: numbered(n, "mul {0}, {0}"), True),
+    "many operands": (lambda n: f"%3 = sink {', '.join(['%2'] * n)}\n", True),
+    "many arguments": (lambda n: f"%3 = call {', '.join(['%2'] * n)}\n", False),
+    "many calls": (lambda n: "%3 = sink\n" + "".join(f"%{i} = call %3\n" for i in range(4, n)), True),
+    "blank lines": (lambda n: "\n" * n, True),
+    "comment": (lambda n: " # ( \t%0" * n, True),
+    "many keys": (lambda n: "%3 = neg %1 : " + "op=add " * n, False),
+    "constants": (lambda n: "".join(f"%{i} = const {i}.5 : dtype=f64\n" for i in range(3, n)), True),
+    "junk": (lambda n: "\x00\xff(%0,\n" * n, False),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("count", [10_000, pytest.param(1_500_000, marks=pytest.mark.slow)])
+def test_a_hostile_text_takes_time_as_its_length(name: str, count: int) -> None:
+    make, read = HOSTILE[name]
+    text = HEAD + make(count)
+    start = time.process_time()
+    _, error = outcome(text)
+    assert time.process_time() - start < 3 * max(len(text) / 1_000_000, 1)
+    assert (error is None) is read
+
+
+def test_a_size_that_is_a_product_of_products_is_compared_at_once() -> None:
+    """n, n * n, (n * n) * (n * n), ...: written out, the last one has 2**60 factors."""
+    squares = "".join(f"%{i} = mul %{i - 1}, %{i - 1}\n" for i in range(4, 64))
+    shapes = "%64 = expand %2, (%63,)\n%65 = reshape %64, (%62, %62)\n%66 = reshape %65, (%62, %63)\n"
+    with pytest.raises(VerifyError, match="does not have as many elements") as caught:
+        parse_uir(f"{HEAD}%3 = mul %0, %0\n{squares}{shapes}")
+    assert caught.value.span is not None
+    assert caught.value.span.text.startswith("%66")
 
 
 def test_stage_and_axis_names_are_those_of_the_enums() -> None:
