@@ -11,7 +11,7 @@ from uop_ir import UOp, format_uir
 from .trace import Trace
 
 #: Of a large term, a step shows what changed among this many of its outermost nodes.
-SHOWN = 256
+SHOWN = 100
 
 
 class Numbering:
