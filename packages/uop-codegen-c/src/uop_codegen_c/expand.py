@@ -7,8 +7,6 @@ them behind its loop.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from uop_ir import AxisType, Ops, UOp, index
 
 from .loops import CLOSING
@@ -59,7 +57,8 @@ def _copy(body: UOp, r: UOp, value: int) -> UOp:
         for node in order:
             if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
                 arg = node.src[0].arg
-                own[node.src[0]] = UOp(Ops.ALLOC, (), replace(arg, slot=arg.slot + value * top))
+                slot = arg.slot + value * top
+                own[node.src[0]] = UOp.alloc(slot, arg.size, arg.dtype, arg.addrspace)
     return body.substitute(own)
 
 

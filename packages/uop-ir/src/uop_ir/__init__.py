@@ -25,8 +25,9 @@ from .settings import override, read_settings, settings
 from .table import OPS
 from .uir_parse import Parsed, parse_uir, read_uir
 from .uir_print import format_uir
-from .uop import UOp, index, toposort
+from .uop import UOp, index
 from .verifier import verify
+from .walks import toposort
 
 __all__ = [
     "INDEX_MAPS",

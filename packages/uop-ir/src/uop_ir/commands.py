@@ -13,8 +13,9 @@ from .interp import evaluate, run_program
 from .ops import Ops
 from .run_inputs import Array, free_nodes, is_memory, name, read_memory, read_scalars
 from .uir_parse import Parsed, read_uir
-from .uop import UOp, toposort
+from .uop import UOp
 from .verifier import verify
+from .walks import toposort
 
 __all__ = ["doctor", "run"]
 

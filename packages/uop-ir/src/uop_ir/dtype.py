@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -25,6 +25,9 @@ class Kind(Enum):
     UNSIGNED = "unsigned"
     FLOAT = "float"
     INDEX = "index"
+
+    #: By identity: members are single, and Enum's own hash is a Python function.
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +128,12 @@ _NUMPY: dict[DType, np.dtype[Any]] = {
     dtypes.f64: np.dtype(np.float64),
     dtypes.index: np.dtype(np.int64),
 }
+#: The least and the greatest `bits` of a constant of each type; of index, those that the interpreter can hold.
+_RANGES = {d: (0, (1 << d.bits) - 1) if d.is_float else (int(d.min), int(d.max)) for d in dtypes.all}
 _BY_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items() if dtype is not dtypes.index}
 _BY_NAME = {dtype.name: dtype for dtype in (*dtypes.all, dtypes.void)}
 #: The unsigned type that holds the bits of a float.
-_BITS_FORMAT = {64: ("<d", "<Q"), 32: ("<f", "<I")}
+_BITS_FORMAT = {64: (Struct("<d"), Struct("<Q")), 32: (Struct("<f"), Struct("<I"))}
 
 
 def by_name(name: str) -> DType:
@@ -148,8 +153,7 @@ def from_numpy(dtype: npt.DTypeLike) -> DType:
     return found
 
 
-@dataclass(frozen=True)
-class Const:
+class Const(NamedTuple):
     """A constant, told apart by type and bits: -0.0 is not 0.0, and a NaN equals itself.
 
     `bits` is the value itself for bool, integers and index, and the bit pattern for floats.
@@ -158,12 +162,22 @@ class Const:
     dtype: DType
     bits: int
 
+    def __repr__(self) -> str:
+        return f"Const({self.dtype.name}, {self.bits})"
+
     @property
     def value(self) -> bool | int | float:
         """The constant as a Python value (a float for f16, bf16 and f32 too: exactly representable)."""
-        if self.dtype is dtypes.bool:
-            return bool(self.bits)
-        return float_from_bits(self.dtype, self.bits) if self.dtype.is_float else self.bits
+        dtype, bits = self
+        if dtype.kind is Kind.FLOAT:
+            return float_from_bits(dtype, bits)
+        return bool(bits) if dtype is dtypes.bool else bits
+
+
+def fits(dtype: DType, bits: int) -> bool:
+    """Whether a constant of the type, one of values, can have these bits."""
+    least, greatest = _RANGES[dtype]
+    return least <= bits <= greatest or dtype.kind is Kind.INDEX
 
 
 def float_from_bits(dtype: DType, bits: int) -> float:
@@ -171,17 +185,23 @@ def float_from_bits(dtype: DType, bits: int) -> float:
     if dtype.bits == 16:
         return float(np.uint16(bits).view(dtype.numpy))
     to_float, to_bits = _BITS_FORMAT[dtype.bits]
-    value: float = struct.unpack(to_float, struct.pack(to_bits, bits))[0]
+    value: float = to_float.unpack(to_bits.pack(bits))[0]
     return value
 
 
 def float_to_bits(dtype: DType, value: float) -> int:
     """The bit pattern of a value rounded to nearest even; a value past the range becomes an infinity."""
-    if dtype.bits == 64:
-        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+    if dtype.bits != 16 and value - value == 0:  # finite; of a NaN, struct may not keep the payload
+        to_float, to_bits = _BITS_FORMAT[dtype.bits]
+        try:
+            bits: int = to_bits.unpack(to_float.pack(value))[0]
+        except OverflowError:  # finite, and past the range
+            value = math.copysign(math.inf, value)
+        else:
+            return bits
     with np.errstate(over="ignore", invalid="ignore"):
         wide = np.asarray(value, np.float64)
-        near = narrow(wide, dtype) if dtype.bits == 16 else wide.astype(np.float32)
+        near = narrow(wide, dtype) if dtype.bits == 16 else wide.astype(dtype.numpy)
         return int(near.view(f"u{dtype.itemsize}"))
 
 
@@ -190,15 +210,33 @@ def constant(dtype: DType, value: float | bool) -> Const:
 
     Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer.
     """
-    if dtype.is_float:
-        return Const(dtype, float_to_bits(dtype, float(value)))
+    if dtype.kind is Kind.FLOAT:
+        return Const(dtype, float_to_bits(dtype, value if type(value) is float else _float(dtype, value)))
     if dtype is dtypes.bool:
         return Const(dtype, int(value != 0))
-    if dtype.kind is Kind.VOID or not math.isfinite(value) or int(value) != value:
-        raise VerifyError(f"{value!r} is no constant of type {dtype}", remedy="use a float type, or CAST")
-    integer = int(value)
-    if dtype.is_int:
-        integer &= (1 << dtype.bits) - 1
-        if dtype.kind is Kind.SIGNED and integer >> (dtype.bits - 1):
-            integer -= 1 << dtype.bits
-    return Const(dtype, integer)
+    if type(value) is not int:
+        if not math.isfinite(value) or int(value) != value:
+            raise _no_constant(dtype, value)
+        value = int(value)
+    if dtype.kind is Kind.VOID:
+        raise _no_constant(dtype, value)
+    if fits(dtype, value):
+        return Const(dtype, value)
+    value &= (1 << dtype.bits) - 1
+    return Const(dtype, value if fits(dtype, value) else value - (1 << dtype.bits))
+
+
+def _no_constant(dtype: DType, value: float) -> VerifyError:
+    return VerifyError(f"{value!r} is no constant of type {dtype}", remedy="use a float type, or CAST")
+
+
+def _float(dtype: DType, value: float) -> float:
+    """A number as a float64 that rounds to `dtype` as the number itself does."""
+    if type(value) is int and dtype is not dtypes.f64:
+        extra = value.bit_length() - 53
+        if extra > 0:  # rounded to odd: see `rounding`
+            value = ((value >> extra) | (value & ((1 << extra) - 1) != 0)) << extra
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -10,11 +10,14 @@ from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .ranges import open_ranges, own_sources, postorder
 from .shapes import (
+    ALU,
     NUMBER,
     VALUE,
     Result,
+    all_natural,
     broadcast,
     fail,
+    is_of,
     text,
 )
 
@@ -29,40 +32,52 @@ REDUCE_IDENTITY: dict[Ops, Callable[[DType], float | int]] = {
 }
 
 
+_MEMORY = VALUE - {Kind.INDEX}
+
+
 # memory and kernels
 
 
 def buffer_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if not isinstance(arg, Buffer) or arg.size < 0 or arg.dtype.kind not in VALUE - {Kind.INDEX}:
+    if (
+        not isinstance(arg, Buffer)
+        or not all_natural((arg.size, arg.slot))
+        or not is_of(_MEMORY, arg.dtype)
+        or not isinstance(arg.device, str)
+    ):
         raise fail(op, f"arg must be a Buffer of a dtype that has memory, not {arg!r}", part="dtype")
     return arg.dtype, (arg.size,), AddrSpace.GLOBAL
+
+
+def _is_space(arg: object) -> bool:
+    return isinstance(arg, AddrSpace) and arg is not AddrSpace.ALU
 
 
 def alloc_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if (
         not isinstance(arg, Alloc)
-        or arg.size < 0
-        or arg.addrspace is AddrSpace.ALU
-        or arg.dtype.kind not in VALUE
+        or not all_natural((arg.size, arg.slot))
+        or not is_of(VALUE, arg.dtype)
+        or not _is_space(arg.addrspace)
     ):
         raise fail(op, f"arg must be an Alloc in REG, LOCAL or GLOBAL, not {arg!r}")
     return arg.dtype, (arg.size,), arg.addrspace
 
 
 def param_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if not isinstance(arg, Param) or arg.dtype.kind not in VALUE:
+    if not isinstance(arg, Param) or not is_of(VALUE, arg.dtype):
         raise fail(op, f"arg must be a Param, not {arg!r}")
     if arg.size is not None:
-        if arg.slot is None or arg.slot < 0 or arg.size < 0 or arg.dtype is dtypes.index:
+        if not all_natural((arg.size, arg.slot)) or arg.dtype is dtypes.index:
             raise fail(op, "memory needs a slot and a size that are at least 0, and a dtype other than index")
         return arg.dtype, (arg.size,), AddrSpace.GLOBAL
-    if arg.name is None or not arg.name.isidentifier() or arg.slot is not None:
+    if not isinstance(arg.name, str) or not arg.name.isidentifier() or arg.slot is not None:
         what = f"a scalar is told apart by its name alone, an identifier, not {arg.name!r}"
         raise fail(op, what, part="slot" if arg.slot is not None else "name")
-    if arg.dtype is dtypes.index and (arg.min is None or arg.max is None or arg.min > arg.max):
+    if arg.dtype is dtypes.index and not (type(arg.min) is type(arg.max) is int and arg.min <= arg.max):
         what = f"variable {arg.name} needs min <= max, has min={arg.min} max={arg.max}"
         raise fail(op, what, part="min")
-    return arg.dtype, (), AddrSpace.ALU
+    return arg.dtype, (), ALU
 
 
 def index_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
@@ -73,13 +88,14 @@ def index_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         raise fail(op, f"position has dtype {at.dtype}, not index", "CAST it to index")
     if len(src) == 3 and src[2].dtype is not dtypes.bool:
         raise fail(op, f"validity has dtype {src[2].dtype}, not bool")
-    return x.dtype, broadcast(op, [s.shape for s in src[1:]]), x.addrspace
+    shape = at.shape if len(src) == 2 else broadcast(op, [at.shape, src[2].shape])
+    return x.dtype, shape, x.addrspace
 
 
 def load_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if src[0].addrspace is AddrSpace.ALU:
         raise fail(op, f"operand {src[0].op!r} is no memory", "INDEX a BUFFER, PARAM or ALLOC")
-    return src[0].dtype, src[0].shape, AddrSpace.ALU
+    return src[0].dtype, src[0].shape, ALU
 
 
 def store_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
@@ -90,7 +106,7 @@ def store_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         raise fail(op, f"dtype mismatch {target.dtype} vs {value.dtype}", "use CAST")
     if target.shape != value.shape and broadcast(op, [target.shape, value.shape]) != target.shape:
         raise fail(op, f"value of shape {text(value.shape)} into memory of shape {text(target.shape)}")
-    return dtypes.void, (), AddrSpace.ALU
+    return dtypes.void, (), ALU
 
 
 def call_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
@@ -113,7 +129,7 @@ def call_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
             least, most = param.arg.min, param.arg.max
             if not least <= given.arg.bits <= most:
                 raise fail(op, f"{param.arg.name} = {given.arg.bits}", f"it takes {least} to {most}")
-    return dtypes.void, (), AddrSpace.ALU
+    return dtypes.void, (), ALU
 
 
 #: Ops whose result has its elements in the memory of the operand.
@@ -172,7 +188,7 @@ def reduce_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
             part="pop",
         )
     _check_ranges(op, src[1:])
-    return x.dtype, x.shape[: len(x.shape) - pop], AddrSpace.ALU
+    return x.dtype, x.shape[: len(x.shape) - pop], ALU
 
 
 def _check_ranges(op: Ops, ranges: tuple[UOp, ...]) -> None:
@@ -191,18 +207,18 @@ def range_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         or not isinstance(arg[1], AxisType)
     ):
         raise fail(op, f"arg must be (number, AxisType), not {arg!r}")
-    return dtypes.index, (), AddrSpace.ALU
+    return dtypes.index, (), ALU
 
 
 def end_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     _check_ranges(op, src[1:])
-    return dtypes.void, (), AddrSpace.ALU
+    return dtypes.void, (), ALU
 
 
 def stage_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if not isinstance(arg, AddrSpace) or arg is AddrSpace.ALU:
+    if not _is_space(arg):
         raise fail(op, f"arg must be REG, LOCAL or GLOBAL, not {arg!r}")
-    return src[0].dtype, src[0].shape, AddrSpace.ALU
+    return src[0].dtype, src[0].shape, ALU
 
 
 def after_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
@@ -212,26 +228,26 @@ def after_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 def copy_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, str):
         raise fail(op, f"arg must be the name of a device, not {arg!r}")
-    return src[0].dtype, src[0].shape, AddrSpace.ALU
+    return src[0].dtype, src[0].shape, ALU
 
 
 # late
 
 
 def effect_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    return dtypes.void, (), AddrSpace.ALU
+    return dtypes.void, (), ALU
 
 
 def special_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, str) or src[0].dtype is not dtypes.index:
         raise fail(op, f"needs a name and an end of dtype index, has {arg!r}")
-    return dtypes.index, (), AddrSpace.ALU
+    return dtypes.index, (), ALU
 
 
 def if_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if src[0].dtype is not dtypes.bool or src[0].shape != ():
         raise fail(op, f"condition has type {src[0].dtype}{text(src[0].shape)}, not bool()")
-    return dtypes.void, (), AddrSpace.ALU
+    return dtypes.void, (), ALU
 
 
 def reserved_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:

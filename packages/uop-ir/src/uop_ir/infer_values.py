@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dtype import Const, DType, Kind, dtypes
-from .ops import AddrSpace, Ops
+from .dtype import Const, DType, Kind, dtypes, fits
+from .ops import Ops
 from .shapes import (
+    ALU,
     VALUE,
     Infer,
     Result,
-    Shape,
+    all_natural,
     broadcast,
     extent,
     fail,
+    is_of,
     pairs,
     product,
     sizes,
@@ -23,11 +25,24 @@ from .shapes import (
 if TYPE_CHECKING:
     from .uop import UOp
 
+#: What a BITCAST takes and gives.
+_BITS = VALUE - {Kind.BOOL, Kind.INDEX}
+
+
 # movement
+
+#: Axes of a value, at most: one less than an array of NumPy 1 may have, since a fold takes one of its own.
+MOST_AXES = 31
+
+
+def _few(op: Ops, shape: tuple[int | UOp, ...]) -> tuple[int | UOp, ...]:
+    if len(shape) > MOST_AXES:
+        raise fail(op, f"a value of {len(shape)} axes", f"at most {MOST_AXES}", "sizes")
+    return shape
 
 
 def reshape_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    x, shape = src[0], sizes(op, src, arg)
+    x, shape = src[0], _few(op, sizes(op, src, arg))
     if product(x.shape) != product(shape):
         raise fail(op, f"{text(x.shape)} does not have as many elements as {text(shape)}", part="sizes")
     return x.dtype, shape, x.addrspace
@@ -43,14 +58,21 @@ def expand_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 
 def permute_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x = src[0]
-    if not isinstance(arg, tuple) or sorted(arg) != list(range(len(x.shape))):
+    if not isinstance(arg, tuple) or not all_natural(arg) or sorted(arg) != list(range(len(x.shape))):
         raise fail(op, f"{arg!r} is no order of the axes of {text(x.shape)}", part="axes")
-    return x.dtype, tuple(x.shape[a] for a in arg), x.addrspace
+    return x.dtype, tuple([x.shape[a] for a in arg]), x.addrspace
+
+
+def _all_bools(arg: tuple[object, ...]) -> bool:
+    for a in arg:  # noqa: SIM110  # a generator in all() takes three times as long
+        if type(a) is not bool:
+            return False
+    return True
 
 
 def flip_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x = src[0]
-    if not isinstance(arg, tuple) or len(arg) != len(x.shape) or any(type(a) is not bool for a in arg):
+    if not isinstance(arg, tuple) or len(arg) != len(x.shape) or not _all_bools(arg):
         raise fail(op, f"{arg!r} for a value of shape {text(x.shape)}", "one bool an axis", "axes")
     return x.dtype, x.shape, x.addrspace
 
@@ -58,7 +80,7 @@ def flip_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 def pad_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x, bounds = src[0], pairs(op, src, arg)
     shape = tuple(_grow(size, before, after) for size, (before, after) in zip(x.shape, bounds, strict=True))
-    return x.dtype, shape, AddrSpace.ALU
+    return x.dtype, shape, ALU
 
 
 def _grow(size: int | UOp, before: int | UOp, after: int | UOp) -> int | UOp:
@@ -89,7 +111,7 @@ def stack_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
             raise fail(
                 op, f"{x.dtype}{text(x.shape)} beside {first.dtype}{text(first.shape)}", "all must be alike"
             )
-    return first.dtype, (len(src), *first.shape), AddrSpace.ALU
+    return first.dtype, _few(op, (len(src), *first.shape)), ALU
 
 
 # values
@@ -98,50 +120,53 @@ def stack_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 def const_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, Const):
         raise fail(op, f"arg must be a Const, not {arg!r}", "use UOp.const")
-    if arg.dtype.kind not in VALUE:
+    if not is_of(VALUE, arg.dtype):
         raise fail(op, f"no constant is of dtype {arg.dtype}", part="dtype")
-    return arg.dtype, (), AddrSpace.ALU
-
-
-def _same(op: Ops, src: tuple[UOp, ...], kinds: frozenset[Kind]) -> tuple[DType, Shape]:
-    """The one dtype of all operands, which must be of a kind in `kinds`, and their broadcast shape."""
-    dtype = src[0].dtype
-    for x in src[1:]:
-        if x.dtype is not dtype:
-            raise fail(op, f"dtype mismatch {dtype} vs {x.dtype}", "use CAST")
-    if dtype.kind not in kinds:
-        names = ", ".join(sorted(k.value for k in kinds))
-        raise fail(op, f"operand of dtype {dtype}", f"it takes {names}; use CAST")
-    return dtype, broadcast(op, [x.shape for x in src])
+    if type(arg.bits) is not int or not fits(arg.dtype, arg.bits):
+        raise fail(op, f"{arg.bits!r} are no bits of {arg.dtype}", "use UOp.const", "bits")
+    return arg.dtype, (), ALU
 
 
 def value_type(kinds: frozenset[Kind], result: DType | None = None) -> Infer:
-    """All operands of one dtype; the result has it too, unless `result` says otherwise."""
+    """All operands of one dtype, of a kind in `kinds`; the result has it too, unless `result` says otherwise."""
 
     def infer_value(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-        dtype, shape = _same(op, src, kinds)
-        return result or dtype, shape, AddrSpace.ALU
+        dtype, shape, alike = src[0].dtype, src[0].shape, True
+        for x in src:
+            if x.dtype is not dtype:
+                raise fail(op, f"dtype mismatch {dtype} vs {x.dtype}", "use CAST")
+            if x.shape is not shape:
+                alike = False
+        if dtype.kind not in kinds:
+            names = ", ".join(sorted(k.value for k in kinds))
+            raise fail(op, f"operand of dtype {dtype}", f"it takes {names}; use CAST")
+        return result or dtype, shape if alike else broadcast(op, [x.shape for x in src]), ALU
 
     return infer_value
 
 
+_same = value_type(VALUE)
+
+
 def where_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if src[0].dtype is not dtypes.bool:
-        raise fail(op, f"condition has dtype {src[0].dtype}, not bool", "compare it with CMPNE")
-    dtype, _ = _same(op, src[1:], VALUE)
-    return dtype, broadcast(op, [x.shape for x in src]), AddrSpace.ALU
+    condition = src[0]
+    if condition.dtype is not dtypes.bool:
+        raise fail(op, f"condition has dtype {condition.dtype}, not bool", "compare it with CMPNE")
+    dtype, shape, _ = _same(op, src[1:], arg)
+    if condition.shape is not shape:
+        shape = broadcast(op, [x.shape for x in src])
+    return dtype, shape, ALU
 
 
 def cast_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if not isinstance(arg, DType) or arg.kind not in VALUE or src[0].dtype.kind not in VALUE:
+    if not is_of(VALUE, arg) or src[0].dtype.kind not in VALUE:
         raise fail(op, f"from {src[0].dtype} to {arg!r}", part="dtype")
-    return arg, src[0].shape, AddrSpace.ALU
+    return arg, src[0].shape, ALU
 
 
 def bitcast_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    kinds = VALUE - {Kind.BOOL, Kind.INDEX}
-    if not isinstance(arg, DType) or arg.kind not in kinds or src[0].dtype.kind not in kinds:
+    if not is_of(_BITS, arg) or src[0].dtype.kind not in _BITS:
         raise fail(op, f"from {src[0].dtype} to {arg!r}", part="dtype")
     if arg.bits != src[0].dtype.bits:
         raise fail(op, f"{src[0].dtype} has {src[0].dtype.bits} bits, {arg} has {arg.bits}", part="dtype")
-    return arg, src[0].shape, AddrSpace.ALU
+    return arg, src[0].shape, ALU

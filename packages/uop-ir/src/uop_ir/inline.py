@@ -11,7 +11,8 @@ from .movement import INDEX_MAPS, index_map, sizes
 from .ops import Ops
 from .ranges import own_sources, postorder
 from .scalar import INDEX_ARITHMETIC, index_op
-from .uop import UOp, toposort
+from .uop import UOp
+from .walks import toposort
 
 
 def inline_call(call: UOp) -> UOp:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from .dtype import DType
 
 
-class Ops(Enum):
+class Names(Enum):
+    """An enum that is fast in a walk: Enum's own hash is a Python function, and members are single."""
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self._name_}"
+
+
+class Ops(Names):
     """Every op. What each one means stands in its row of the op table (`OPS`)."""
 
     # kernels and memory
@@ -69,14 +78,8 @@ class Ops(Enum):
     ENDIF = "endif"
     WMMA = "wmma"
 
-    #: By identity: members are single, and Enum's own hash is a Python function, slow in every walk.
-    __hash__ = object.__hash__
 
-    def __repr__(self) -> str:
-        return f"Ops.{self.name}"
-
-
-class AddrSpace(Enum):
+class AddrSpace(Names):
     """Where a value lives: in no memory (ALU), in registers, in memory shared by a group, in memory of the device."""
 
     ALU = "alu"
@@ -85,7 +88,7 @@ class AddrSpace(Enum):
     GLOBAL = "global"
 
 
-class AxisType(Enum):
+class AxisType(Names):
     """What becomes of a RANGE."""
 
     LOOP = "loop"
@@ -100,8 +103,7 @@ class AxisType(Enum):
     GROUP = "group"
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(NamedTuple):
     """arg of BUFFER: `size` elements of `dtype` on `device`. The slot is its identity, never used twice."""
 
     size: int
@@ -110,8 +112,7 @@ class Buffer:
     device: str = "CPU"
 
 
-@dataclass(frozen=True)
-class Param:
+class Param(NamedTuple):
     """arg of PARAM, in one of two forms.
 
     Memory: `size` elements of `dtype`; `slot` is its place among the memory arguments of the CALL.
@@ -126,8 +127,7 @@ class Param:
     max: int | None = None
 
 
-@dataclass(frozen=True)
-class Alloc:
+class Alloc(NamedTuple):
     """arg of ALLOC: `size` elements of `dtype` in an address space; the slot tells two of a program apart."""
 
     size: int

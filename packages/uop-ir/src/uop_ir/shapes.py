@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .dtype import DType, Kind, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Ops
+from .walks import toposort
 
 if TYPE_CHECKING:
     from .uop import UOp
@@ -21,6 +22,13 @@ INTEGER = frozenset({Kind.SIGNED, Kind.UNSIGNED, Kind.INDEX})
 BITS = frozenset({Kind.BOOL, Kind.SIGNED, Kind.UNSIGNED})
 FLOAT = frozenset({Kind.FLOAT})
 VALUE = NUMBER | {Kind.BOOL}
+#: By a name of its own: an attribute of an Enum takes ten times as long to find, and each new node asks.
+ALU = AddrSpace.ALU
+
+
+def is_of(kinds: frozenset[Kind], dtype: object) -> bool:
+    """Whether this is a dtype of one of the kinds."""
+    return isinstance(dtype, DType) and dtype.kind in kinds
 
 
 def fail(op: Ops, what: str, remedy: str | None = None, part: str | None = None) -> VerifyError:
@@ -40,43 +48,68 @@ def dim_name(dim: Any) -> str:
     return str(dim.arg.name) if dim.op is Ops.PARAM else f"<{dim.op.value}>"
 
 
-def product(dims: Sequence[int | UOp]) -> tuple[int, tuple[int, ...]]:
-    """A product of dimensions in a form that compares equal: the integer factor, and the symbolic ones sorted."""
-    factor, symbolic, stack = 1, [], list(dims)
-    while stack:
-        dim = stack.pop()
+#: Bits of a number of elements, at most: far more than any memory has.
+_MOST_BITS = 1 << 16
+
+
+def product(dims: Iterable[int | UOp]) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """A product of dimensions in a form that compares equal: the integer factor, and the powers of symbolic ones.
+
+    Raises VerifyError where the factor has more digits than any program needs.
+    """
+    factor = 1
+    times: dict[UOp, int] = {}
+    for dim in dims:
         if isinstance(dim, int):
             factor *= dim
-        elif dim.op is Ops.CONST:
-            factor *= dim.value
-        elif dim.op is Ops.MUL:
-            stack.extend(dim.src)
         else:
-            symbolic.append(id(dim))
-    return factor, tuple(sorted(symbolic))
+            times[dim] = times.get(dim, 0) + 1
+    powers = []
+    # of a product each operand, as often as the product itself: it comes before them, and each node once
+    for node in reversed(toposort(times, lambda n: n.op is Ops.MUL)) if times else ():
+        if node.op is Ops.MUL:
+            for source in node.src:
+                times[source] = times.get(source, 0) + times[node]
+        elif node.op is Ops.CONST:
+            if times[node] * node.arg.bits.bit_length() > _MOST_BITS:
+                raise VerifyError(f"a product of sizes of more than {_MOST_BITS} bits")
+            factor *= node.arg.bits ** times[node]
+        else:
+            powers.append((id(node), times[node]))
+    return factor, tuple(sorted(powers))
 
 
 def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:
-    """Align shapes on the right; each axis is equal or 1."""
-    first = shapes[0]
-    if all(s == first for s in shapes):
-        return first
-    rank = max(map(len, shapes))
-    out: list[int | UOp] = []
-    for dims in zip(*((1,) * (rank - len(s)) + s for s in shapes), strict=True):
-        sizes = [d for d in dims if d != 1]
-        if any(s != sizes[0] for s in sizes[1:]):
-            raise fail(
-                op, f"shapes {' and '.join(map(text, shapes))} do not broadcast", "RESHAPE or EXPAND one"
-            )
-        out.append(sizes[0] if sizes else 1)
-    return tuple(out)
+    """Align shapes on the right; each axis is equal or 1. One of the shapes itself, where that is the result."""
+    out = max(shapes, key=len)
+    for shape in shapes:
+        if shape is out or shape == out:
+            continue
+        for axis, size in enumerate(shape, len(out) - len(shape)):
+            have = out[axis]
+            if size is have or size == have or size == 1:
+                continue
+            if have != 1:
+                what = f"shapes {' and '.join(map(text, shapes))} do not broadcast"
+                raise fail(op, what, "RESHAPE or EXPAND one")
+            out = (*out[:axis], size, *out[axis + 1 :])
+    return out
+
+
+def all_natural(arg: tuple[object, ...]) -> bool:
+    """Whether all are ints that are at least 0."""
+    for size in arg:  # noqa: SIM110  # a generator in all() takes three times as long
+        if type(size) is not int or size < 0:
+            return False
+    return True
 
 
 def sizes(op: Ops, src: tuple[UOp, ...], arg: Any) -> Shape:
     """The dimensions that arg and the sources after the first spell together: a None takes the next source."""
     if not isinstance(arg, tuple):
         raise fail(op, f"arg must be a tuple of sizes, not {arg!r}")
+    if len(src) == 1 and all_natural(arg):
+        return arg
     symbolic = iter(src[1:])
     out: list[int | UOp] = []
     for size in arg:

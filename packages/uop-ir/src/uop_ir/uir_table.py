@@ -252,7 +252,6 @@ Fields: TypeAlias = "dict[str, Any]"
 class Spelling:
     """The literal and the keys of an op, and how an arg is taken apart into them and put together."""
 
-    kind: type
     literal: Field | None
     keys: tuple[Field, ...]
     split: Callable[[Any], Fields]
@@ -265,15 +264,14 @@ class Spelling:
 
 
 def _record(kind: type, literal: Field | None, *keys: Field) -> Spelling:
-    """An arg that is a dataclass, each field under its own name."""
-    return Spelling(kind, literal, keys, vars, lambda fields: kind(**fields))
+    """An arg that is a named tuple, each field under its own name."""
+    return Spelling(literal, keys, lambda arg: dict(arg._asdict()), lambda fields: kind(**fields))
 
 
 def _sequence(*keys: Field) -> Spelling:
     """An arg that is a tuple, each entry under a key."""
     names = [key.name for key in keys]
     return Spelling(
-        tuple,
         None,
         keys,
         lambda arg: dict(zip(names, arg, strict=True)),
@@ -281,11 +279,10 @@ def _sequence(*keys: Field) -> Spelling:
     )
 
 
-def _one(kind: type, field: Field, *, literal: bool = False) -> Spelling:
+def _one(field: Field, *, literal: bool = False) -> Spelling:
     """An arg that is one value, as the literal or under a key."""
     name = field.name
     return Spelling(
-        kind,
         field if literal else None,
         () if literal else (field,),
         lambda arg: {name: arg},
@@ -294,7 +291,7 @@ def _one(kind: type, field: Field, *, literal: bool = False) -> Spelling:
 
 
 _SIZE, _TYPE, _SLOT = Field("size", COUNT), Field("dtype", DTYPE), Field("slot", COUNT)
-_NOTHING = Spelling(type(None), None, (), lambda arg: {}, lambda fields: None)
+_NOTHING = Spelling(None, (), lambda arg: {}, lambda fields: None)
 _SPELLINGS: dict[Ops, Spelling] = {
     Ops.PARAM: _record(
         Param,
@@ -308,21 +305,21 @@ _SPELLINGS: dict[Ops, Spelling] = {
     Ops.BUFFER: _record(Buffer, _SIZE, _TYPE, _SLOT, Field("device", NAME, True, "CPU")),
     Ops.ALLOC: _record(Alloc, _SIZE, _TYPE, _SLOT, Field("addrspace", SPACE)),
     Ops.CONST: Spelling(
-        Const, Field("value", NUMBER), (_TYPE, Field("bits", BITS, True)), _write_const, _read_const
+        Field("value", NUMBER), (_TYPE, Field("bits", BITS, True)), _write_const, _read_const
     ),
-    Ops.RESHAPE: _one(tuple, Field("sizes", SIZES), literal=True),
-    Ops.EXPAND: _one(tuple, Field("sizes", SIZES), literal=True),
-    Ops.PERMUTE: _one(tuple, Field("axes", ORDER), literal=True),
-    Ops.FLIP: _one(tuple, Field("axes", FLAGS), literal=True),
-    Ops.PAD: _one(tuple, Field("sizes", PAIRS), literal=True),
-    Ops.SHRINK: _one(tuple, Field("sizes", PAIRS), literal=True),
+    Ops.RESHAPE: _one(Field("sizes", SIZES), literal=True),
+    Ops.EXPAND: _one(Field("sizes", SIZES), literal=True),
+    Ops.PERMUTE: _one(Field("axes", ORDER), literal=True),
+    Ops.FLIP: _one(Field("axes", FLAGS), literal=True),
+    Ops.PAD: _one(Field("sizes", PAIRS), literal=True),
+    Ops.SHRINK: _one(Field("sizes", PAIRS), literal=True),
     Ops.REDUCE: _sequence(Field("op", FOLD), Field("pop", INTEGER)),
     Ops.RANGE: _sequence(Field("id", INTEGER), Field("axis", AXIS)),
-    Ops.STAGE: _one(AddrSpace, Field("addrspace", SPACE)),
-    Ops.COPY: _one(str, Field("device", NAME)),
-    Ops.CAST: _one(DType, _TYPE),
-    Ops.BITCAST: _one(DType, _TYPE),
-    Ops.SPECIAL: _one(str, Field("name", NAME)),
+    Ops.STAGE: _one(Field("addrspace", SPACE)),
+    Ops.COPY: _one(Field("device", NAME)),
+    Ops.CAST: _one(_TYPE),
+    Ops.BITCAST: _one(_TYPE),
+    Ops.SPECIAL: _one(Field("name", NAME)),
 }
 #: One row an op; an op that is not named above has no arg.
 SPELLINGS: dict[Ops, Spelling] = {op: _SPELLINGS.get(op, _NOTHING) for op in Ops}

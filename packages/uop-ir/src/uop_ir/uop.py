@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-import hashlib
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
+from . import walks
 from .dtype import DType, constant, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .shapes import text
 from .table import infer
+from .walks import toposort
 
-_Key = tuple[Ops, tuple[int, ...], Any]
+_Key = tuple[Ops, "tuple[UOp, ...]", Any]
 
 
 class _Ref(weakref.ref["UOp"]):
-    """A weak reference that knows its key, so that a dead node leaves the table without touching its sources."""
+    """A weak reference that knows under which key the table has it."""
 
     __slots__ = ("key",)
     key: _Key
 
 
+#: Every node that is alive. A key holds the sources, as its node does, and leaves the table when the node dies.
 _table: dict[_Key, _Ref] = {}
+#: Held while the table changes. A node may die, and so come here again, while its own thread holds it.
+_lock = threading.RLock()
 
 
 def _forget(ref: weakref.ref[UOp]) -> None:
     assert isinstance(ref, _Ref)
-    if _table.get(ref.key) is ref:
-        del _table[ref.key]
+    with _lock:
+        if _table.get(ref.key) is ref:
+            del _table[ref.key]
 
 
-@final
-class UOp:
-    """A node `(op, src, arg)`.
+class _Fields:
+    """What a node holds. It is filled as a _Fields and becomes a UOp, which cannot be written to, when it is whole."""
 
-    The same three give the same object, so equality is identity. `dtype`, `shape` and `addrspace` follow from
-    the three and are computed once. `memo` is for the packages above: what they derive from a node, by their own key.
-    Raises VerifyError where the sources or the arg do not fit the op.
-    """
-
-    __slots__ = ("__weakref__", "addrspace", "arg", "dtype", "memo", "op", "shape", "src")
+    __slots__ = ("__weakref__", "_digest", "addrspace", "arg", "dtype", "memo", "op", "shape", "src")
 
     op: Ops
     src: tuple[UOp, ...]
@@ -50,31 +50,46 @@ class UOp:
     shape: tuple[int | UOp, ...]
     addrspace: AddrSpace
     memo: dict[str, Any]
+    _digest: bytes  # none yet: b""
+
+
+@final
+class UOp(_Fields):
+    """A node `(op, src, arg)`.
+
+    The same three give the same object, in every thread, so equality is identity. `dtype`, `shape` and `addrspace`
+    follow from the three and are computed once. `memo` is for the packages above: what they derive from a node, by
+    their own key. Raises VerifyError where the sources or the arg do not fit the op.
+    """
+
+    __slots__ = ()
 
     def __new__(cls, op: Ops, src: Sequence[UOp] = (), arg: Any = None) -> UOp:
-        src = tuple(src)
-        key = (op, tuple(map(id, src)), arg)
-        found = _table.get(key)
+        if type(src) is not tuple:
+            src = tuple(src)
+        key = (op, src, arg)
+        try:
+            found = _table.get(key)
+        except TypeError:
+            raise VerifyError(
+                f"{op!r}: arg {arg!r} can change", remedy="args are hashable: a tuple, say"
+            ) from None
         if found is not None:
-            node = found()
-            if node is not None:
-                return node
-        dtype, shape, addrspace = infer(op, src, arg)
-        self = object.__new__(cls)
-        set_ = object.__setattr__
-        set_(self, "op", op)
-        set_(self, "src", src)
-        set_(self, "arg", arg)
-        set_(self, "dtype", dtype)
-        set_(self, "shape", shape)
-        set_(self, "addrspace", addrspace)
-        set_(self, "memo", {})
-        ref = _Ref(self, _forget)
-        ref.key = key
-        _table[key] = ref
-        if op is Ops.BUFFER:
-            _slots.keep(arg.slot)
-        return self
+            known = found()
+            if known is not None:
+                return known
+        for s in src:
+            if s.__class__ is not UOp:
+                raise VerifyError(f"{op!r}: source {s!r} is no UOp", remedy="UOp.const makes one of a number")
+        new: Any = _Fields()
+        new.dtype, new.shape, new.addrspace = infer(op, src, arg)
+        new.op = op
+        new.src = src
+        new.arg = arg
+        new.memo = {}
+        new._digest = b""
+        new.__class__ = UOp
+        return _enter(key, new)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a UOp is immutable: cannot set {name} (make a new node with replace)")
@@ -98,24 +113,12 @@ class UOp:
 
     def substitute(self, mapping: dict[UOp, UOp]) -> UOp:
         """This graph with each key of `mapping` replaced by its value, all at once; values are not entered."""
-        new: dict[UOp, UOp] = {}
-        for node in self.toposort(gate=lambda n: n not in mapping):
-            if node in mapping:
-                new[node] = mapping[node]
-            else:
-                src = tuple(new[s] for s in node.src)
-                new[node] = node if src == node.src else node.replace(src=src)
-        return new[self]
+        return walks.substitute(self, mapping)
 
     @property
     def key(self) -> str:
-        """A digest of the content (op, arg, sources), the same in every process. Iterative, computed once."""
-        if "key" not in self.memo:
-            for node in self.toposort(gate=lambda n: "key" not in n.memo):
-                if "key" not in node.memo:
-                    text = f"{node.op.name}|{node.arg!r}|{'|'.join(s.memo['key'] for s in node.src)}"
-                    node.memo["key"] = hashlib.sha256(text.encode()).hexdigest()
-        return str(self.memo["key"])
+        """The digest of the content in hexadecimal, the same in every process. Iterative, computed once."""
+        return walks.digest(self).hex()
 
     # values of constants and shapes
 
@@ -290,6 +293,22 @@ class UOp:
         return self.alu(Ops.MAX, other)
 
 
+def _enter(key: _Key, node: UOp) -> UOp:
+    """Put a new node into the table, or find the one that another thread has put there since."""
+    ref = _Ref(node, _forget)
+    ref.key = key
+    with _lock:
+        held = _table.setdefault(key, ref)
+        if held is not ref:
+            known = held()
+            if known is not None:
+                return known
+            _table[key] = ref
+        if node.op is Ops.BUFFER:
+            _slots.keep(node.arg.slot)
+    return node
+
+
 class _Slots:
     """The slots of BUFFERs. One that any node ever had, one read from a text too, is never handed out."""
 
@@ -297,8 +316,9 @@ class _Slots:
         self.next = 0
 
     def new(self) -> int:
-        slot = self.next
-        self.next = slot + 1
+        with _lock:
+            slot = self.next
+            self.next = slot + 1
         return slot
 
     def keep(self, slot: int) -> None:
@@ -311,22 +331,6 @@ _slots = _Slots()
 def index(value: int | UOp) -> UOp:
     """A dimension or bound as a node of dtype index."""
     return value if isinstance(value, UOp) else UOp.const(dtypes.index, value)
-
-
-def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
-    """All nodes below `roots`, each after its sources, roots in order. Iterative; see `UOp.toposort` for `gate`."""
-    order: dict[UOp, None] = {}
-    stack: list[tuple[UOp, bool]] = [(r, False) for r in reversed(tuple(roots))]
-    while stack:
-        node, entered = stack.pop()
-        if node in order:
-            continue
-        if entered or not node.src or (gate is not None and not gate(node)):
-            order[node] = None
-        else:
-            stack.append((node, True))
-            stack.extend((s, False) for s in reversed(node.src) if s not in order)
-    return order
 
 
 def _split(dims: Iterable[int | UOp]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:

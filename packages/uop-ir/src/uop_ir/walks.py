@@ -1,0 +1,79 @@
+"""Walks over graphs, none of which recurses: nodes in order, and the digest of each node's content. Week 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from .ops import Ops
+
+if TYPE_CHECKING:
+    from .uop import UOp
+
+#: Bytes of a digest: two contents in 2**64 would share one.
+_DIGEST = 16
+
+
+def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
+    """All nodes below `roots`, each after its sources, roots in order. Iterative; see `UOp.toposort` for `gate`."""
+    order: dict[UOp, None] = {}
+    stack: list[UOp | None] = [*roots]
+    stack.reverse()
+    while stack:
+        node = stack.pop()
+        if node is None:  # the sources of the node below are in order
+            node = stack.pop()
+            assert node is not None
+            order[node] = None
+        elif node not in order:
+            if not node.src or (gate is not None and not gate(node)):
+                order[node] = None
+            else:
+                stack += (node, None)
+                stack += node.src[::-1]
+    return order
+
+
+def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
+    """The graph with each key of `mapping` replaced by its value, all at once; values are not entered."""
+    new: dict[UOp, UOp] = {}
+    for node in toposort((root,), gate=lambda n: n not in mapping):
+        if node in mapping:
+            new[node] = mapping[node]
+        else:
+            src = tuple([new[s] for s in node.src])
+            new[node] = node if src == node.src else node.replace(src=src)
+    return new[root]
+
+
+@cache
+def _head(op: Ops, sources: int) -> bytes:
+    return f"{op.value} {sources} ".encode()
+
+
+def digest(root: UOp) -> bytes:
+    """What stands for the content of a node, the same in every process: a hash of its op, arg and sources' digests.
+
+    Each node keeps its own.
+    """
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node._digest:
+            continue
+        src, arg = node.src, node.arg
+        parts = [_head(node.op, len(src))]
+        for s in src:
+            below = s._digest
+            if not below:  # first the sources, then this node again
+                stack.append(node)
+                stack += src
+                break
+            parts.append(below)
+        else:
+            if arg is not None:
+                parts.append(repr(arg).encode())
+            object.__setattr__(node, "_digest", blake2b(b"".join(parts)).digest()[:_DIGEST])
+    return root._digest
