@@ -236,6 +236,17 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"])
+def proofs(session: nox.Session) -> None:
+    """Prove the rules with z3: at 8 and at 32 bits, and test that its formulas say what the interpreter does."""
+    rewrite = "./packages/uop-rewrite[verify]"
+    session.install("--editable", "./packages/uop-ir", "--editable", rewrite, *group("test"))
+    for bits in ("8", "32"):
+        session.run("uopc", "prove", "--bits", bits, "--timeout", "10")
+    tests = "packages/uop-rewrite/tests/internal"
+    session.run("pytest", *PARALLEL, f"{tests}/test_smt.py", f"{tests}/test_proofs.py")
+
+
+@nox.session(tags=["nightly"])
 def slow(session: nox.Session) -> None:
     """Run the tests that are too long for CI."""
     install(session, PACKAGES, *group("test"), "nox[uv]>=2025.11.12")
