@@ -12,6 +12,8 @@ from .trace import Trace
 
 #: Of a large term, a step shows what changed among this many of its outermost nodes.
 SHOWN = 100
+#: In which of two terms a node stands, as bits.
+BEFORE, AFTER, BOTH = 1, 2, 3
 
 
 class Numbering:
@@ -59,27 +61,26 @@ class Numbering:
 
         Exact for terms of up to SHOWN nodes; of larger ones, what differs deeper is left out.
         """
-        sides = {self[before]: 1}
-        sides[self[after]] = sides.get(self[after], 0) | 2
-        queue = [-number for number in sides]
-        apart: dict[int, list[int]] = {1: [], 2: []}
-        one_sided = sum(side != 3 for side in sides.values())
+        sides = {self[before]: BEFORE}
+        sides[self[after]] = sides.get(self[after], 0) | AFTER
+        queue = sorted(-number for number in sides)
+        found: dict[int, list[str]] = {BEFORE: [], AFTER: []}
+        apart = sum(
+            side != BOTH for side in sides.values()
+        )  # how many in the queue are known of one term only
         for _ in range(SHOWN):
-            # Users have greater numbers than their sources, so all users of what comes next have been here.
-            if not one_sided:
+            if not apart:
                 break
+            # Users have greater numbers than their sources: all users of what comes next have been here.
             number = -heappop(queue)
             side = sides.pop(number)
-            if side != 3:
-                one_sided -= 1
-                apart[side].append(number)
-            for source in self._nodes[number].src:
-                of = self.numbers[source]
-                if of not in sides:
-                    heappush(queue, -of)
-                    one_sided += 1
-                    sides[of] = 0
-                if sides[of] != 3 and sides[of] | side == 3:
-                    one_sided -= 1
-                sides[of] |= side
-        return [self.lines[n] for n in reversed(apart[1])], [self.lines[n] for n in reversed(apart[2])]
+            if side != BOTH:
+                found[side].append(self.lines[number])
+                apart -= 1
+            for source in map(self.numbers.__getitem__, self._nodes[number].src):
+                if source not in sides:
+                    heappush(queue, -source)
+                was = sides.get(source, BOTH)
+                sides[source] = sides.get(source, 0) | side
+                apart += (sides[source] != BOTH) - (was != BOTH)
+        return found[BEFORE][::-1], found[AFTER][::-1]

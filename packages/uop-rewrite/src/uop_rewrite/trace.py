@@ -88,8 +88,10 @@ class PassTrace:
                 source = standing[place][0] if place in standing else below.get(place)
                 if source is not None:
                     below.setdefault(node, source)
-            moved = [(new, standing.pop(node, [])) for node, new in replay.became.items() if node is not new]
-            for new, nodes in moved:
+            moved = [
+                (node, new) for node, new in replay.became.items() if node is not new and node in standing
+            ]
+            for new, nodes in [(new, standing.pop(node)) for node, new in moved]:
                 standing.setdefault(new, []).extend(nodes)
         links: dict[UOp, list[UOp]] = {}
         left = self.after.toposort()
@@ -98,7 +100,7 @@ class PassTrace:
                 if before is not node:
                     links.setdefault(before, []).append(node)
         for node in left:
-            if node in below and not standing.get(node):
+            if node in below and node not in standing:
                 links.setdefault(below[node], []).append(node)
         return links
 
