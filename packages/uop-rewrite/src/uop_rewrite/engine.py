@@ -60,36 +60,42 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
     done: dict[UOp, UOp] = {}
     interior: dict[UOp, UOp] = {}
     derivation = Derivation()
-    region_of = rules.region
-    #: A node; whether it is interior; what replaces it, where a rule does.
-    stack: list[tuple[UOp, bool, UOp | None]] = [(root, False, None)]
+    regions, region_of = rules.finders_of_regions, rules.region
+    #: Nodes to visit; (node, None), to visit as interior; (node, what replaces it). None: the one below has its sources.
+    stack: list[Any] = [root]
     while stack:
-        visit = node, inner, after = stack.pop()
-        if after is not None:
-            done[node] = done[after]
-            derivation.leave(after)
-            continue
-        if node in done or (inner and node in interior):
-            continue
-        region = region_of(node)
-        missing: list[tuple[UOp, bool, UOp | None]] = []
-        for s in node.src:
-            if s not in done:
-                together = region is not None and region_of(s) is region
-                if not (together and s in interior):
-                    missing.append((s, together, None))
-        if missing:
-            stack.append(visit)
-            stack += reversed(missing)
-            continue
-        src = tuple(done[s] if s in done else interior[s] for s in node.src)
+        visit = stack.pop()
+        ready = visit is None
+        if ready:
+            visit = stack.pop()
+        inner = visit.__class__ is tuple
+        node: UOp = visit
+        if inner:
+            node, after = visit
+            if after is not None:
+                done[node] = done[after]
+                derivation.leave(after)
+                continue
+        if not ready:
+            if node in done or (inner and node in interior):
+                continue
+            if node.src:
+                stack += (visit, None)
+                find_region = regions[node.op]
+                region = None if find_region is None else find_region(node)
+                if region is None:
+                    stack += node.src[::-1]
+                else:
+                    stack += [(s, None) if region_of(s) is region else s for s in node.src[::-1]]
+                continue
+        src = tuple([done[s] if s in done else interior[s] for s in node.src])
         now = node if src == node.src else node.replace(src=src)
         if moved is not None and now is not node:
             moved(node, now)
         if inner:
             interior[node] = interior[now] = now
             continue
-        if now in done:
+        if now is not node and now in done:
             done[node] = done[now]
             continue
         found = find(now, ctx)
@@ -98,10 +104,10 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
             continue
         rule, new = found
         derivation.enter(rule, now, new)
-        stack.append((node, False, new))
+        stack.append((node, new))
         if now is not node:
-            stack.append((now, False, new))
-        stack.append((new, False, None))
+            stack.append((now, new))
+        stack.append(new)
     return done[root]
 
 
