@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -63,20 +64,47 @@ def is_leaf(node: UOp) -> bool:
     return node.op is Ops.RANGE or (node.op is Ops.PARAM and not node.shape)
 
 
+def contents(memory: UOp) -> Array:
+    """What a memory PARAM holds: special values of its type."""
+    return np.resize(special(memory.dtype)[::-1], memory.arg.size)
+
+
 def values(outputs: Sequence[UOp], domains: Mapping[UOp, Array] | None = None) -> list[Array]:
-    """The values of scalar expressions for all combinations of values of their leaves, by the interpreter."""
-    leaves = [n for n in UOp.sink(*outputs).toposort(gate=lambda n: not is_leaf(n)) if is_leaf(n)]
-    given = [(domains or {}).get(leaf, domain(leaf)) for leaf in leaves]
-    grids = [g.reshape(-1) for g in np.meshgrid(*given, indexing="ij")] if given else []
+    """The values of expressions for all combinations of values of their leaves, by the interpreter.
+
+    Leaves are scalars, and ranges that no REDUCE closes. Memory holds special values. Expressions of a shape are
+    evaluated for some of the combinations.
+    """
+    order = UOp.sink(*outputs).toposort()
+    closed = {r for n in order if n.op is Ops.REDUCE for r in n.src[1:]}
+    sizing = UOp.sink(*(r.src[0] for r in closed)).toposort()  # what the ends of loops depend on
+    entered = UOp.sink(*outputs).toposort(gate=lambda n: n in closed or not is_leaf(n))
+    leaves = [n for n in entered if is_leaf(n) and n not in closed]
+    chosen = {leaf: (domains or {}).get(leaf, domain(leaf)) for leaf in leaves}
+    memory = {n: contents(n) for n in order if n.op is Ops.PARAM and n.shape}
+    shaped = any(o.shape for o in outputs)
+    outer = [leaf for leaf in leaves if shaped or leaf in sizing]
+    combinations = list(product(*(chosen[leaf] for leaf in outer)))
+    found = []
+    for given in combinations[:: max(1, len(combinations) // 32)] if shaped else combinations:
+        fixed = {leaf: leaf.const_like(value.item()) for leaf, value in zip(outer, given, strict=True)}
+        some = [o.substitute(fixed) for o in outputs]
+        found.append(_arrays(some, {n: v for n, v in chosen.items() if n not in fixed}, memory))
+    return [np.concatenate([np.ravel(r) for r in results]) for results in zip(*found, strict=True)]
+
+
+def _arrays(outputs: Sequence[UOp], chosen: Mapping[UOp, Array], memory: Mapping[UOp, Array]) -> list[Array]:
+    """The leaves as arrays of all combinations of their values."""
+    grids = [g.reshape(-1) for g in np.meshgrid(*chosen.values(), indexing="ij")] if chosen else []
     size = grids[0].size if grids else 1
     mapping: dict[UOp, UOp] = {}
-    inputs: dict[UOp, Array] = {}
-    for slot, (leaf, grid) in enumerate(zip(leaves, grids, strict=True)):
-        memory = UOp.param(slot, size, dtypes.i64 if leaf.dtype is dtypes.index else leaf.dtype)
-        mapping[leaf] = memory.cast(leaf.dtype)
-        inputs[memory] = grid.astype(memory.dtype.numpy)
+    inputs: dict[UOp, Array] = dict(memory)
+    for slot, (leaf, grid) in enumerate(zip(chosen, grids, strict=True), 1000):
+        column = UOp.param(slot, size, dtypes.i64 if leaf.dtype is dtypes.index else leaf.dtype)
+        mapping[leaf] = column.cast(leaf.dtype)
+        inputs[column] = grid.astype(column.dtype.numpy)
     results = evaluate([o.substitute(mapping) for o in outputs], inputs)
-    return [np.broadcast_to(r, (size,)) for r in results]
+    return [r if o.shape else np.broadcast_to(r, (size,)) for o, r in zip(outputs, results, strict=True)]
 
 
 def bits(value: Array) -> Array:
@@ -89,7 +117,7 @@ def bits(value: Array) -> Array:
 
 
 def agree(before: UOp, after: UOp, domains: Mapping[UOp, Array] | None = None) -> None:
-    """Fail unless two scalar expressions have one type and equal bits for all values of their leaves."""
+    """Fail unless two expressions have one type and equal bits for all values of their leaves."""
     assert after.dtype is before.dtype
     assert after.shape == before.shape
     one, two = values([before, after], domains)
