@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from uop_ir import DType, Ops, UOp, VerifyError, dtypes
-from uop_rewrite import bounds
+from uop_ir import AddrSpace, DType, Ops, UOp, VerifyError, dtypes
+from uop_rewrite import bounds, values, wraps
 
 Binary = Callable[[int, int], int]
 
@@ -85,7 +87,8 @@ def test_the_rest_of_the_table(kit: Any) -> None:
     assert bounds(-v) == (-7, 2)
     assert bounds(UOp.const(dtypes.u64, -1)) == ((1 << 64) - 1,) * 2
     assert bounds(UOp.const(dtypes.bool, True)) == (1, 1)
-    assert bounds((v < 0).where(w, v)) == (-2, 7)
+    assert bounds((v < 0).where(w, v)) == (0, 7)
+    assert bounds((v < w).where(w * 2, -v)) == (-7, 8)
     assert bounds(UOp(Ops.STACK, (v, w))) == (-2, 7)
     assert bounds(UOp.range(5, 0)) == (0, 4)
     assert bounds(UOp.range(v, 0)) == (0, 6)
@@ -117,3 +120,90 @@ def test_deep_graphs() -> None:
     for _ in range(20_000):
         node = node + 1
     assert bounds(node) == (20_000, 20_001)
+
+
+ARITHMETIC = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)
+BITS = (Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR)
+#: (least, how many, step) of an operand: all its values are tried.
+PROGRESSIONS = st.tuples(st.integers(-128, 255), st.integers(1, 24), st.sampled_from((1, 1, 2, 3, 4, 8, 16)))
+
+
+def progression(dtype: DType, name: str, drawn: tuple[int, int, int]) -> tuple[UOp, UOp]:
+    """A variable, and least + step * variable in a dtype, where it fits."""
+    least, count, step = drawn
+    low, high = (int(dtype.min), int(dtype.max)) if dtype is not dtypes.index else (-128, 255)
+    least = min(max(least, low), high)
+    count = min(count, (high - least) // step + 1)
+    v = UOp.variable(name, 0, count - 1)
+    return v, (v * step + least).cast(dtype)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.index, dtypes.i8, dtypes.u8], ids=str)
+@pytest.mark.parametrize("op", [*ARITHMETIC, *BITS])
+@given(PROGRESSIONS, PROGRESSIONS)
+@settings(max_examples=40)
+def test_values_with_steps(kit: Any, dtype: DType, op: Ops, first: Any, second: Any) -> None:
+    """Every result is one of the values; where the operands are intervals and nothing wraps, both ends are reached."""
+    if dtype is dtypes.index and op in BITS:
+        return
+    (v, x), (w, y) = progression(dtype, "v", first), progression(dtype, "w", second)
+    node = x.alu(op, y)
+    domains = {n: np.arange(n.arg.min, n.arg.max + 1) for n in (v, w)}
+    found = {int(i) for i in np.ravel(kit.values([node], domains)[0])}
+    told = values(node)
+    assert all(told.least <= i <= told.greatest for i in found)
+    assert all((i - told.offset) % told.step == 0 if told.step else i == told.offset for i in found)
+    if first[2] == second[2] == 1 and not wraps(node):
+        assert (told.least, told.greatest) == (min(found), max(found))
+
+
+def test_a_step_decides_what_an_interval_cannot() -> None:
+    v, w = UOp.variable("v", 0, 9), UOp.variable("w", 0, 9)
+    assert values(v * 6 + w * 4 + 1) == (1, 91, 2, 1)
+    assert bounds((v * 6 + w * 4 + 1) % 2) == (1, 1)
+    assert bounds((v * 4 + 1).eq(w * 2)) == (0, 0)
+    assert values((v * 12 + 7) // 4) == (1, 28, 3, 1)
+    assert values((v < w).where(v * 4 + 1, w * 6 + 3)) == (1, 57, 2, 1)
+    assert values((v * 8).cast(dtypes.u8) & 12)[2:] == (8, 0)
+    wide = UOp.param(0, 1, dtypes.i32).index(UOp.const(dtypes.index, 0)).load()
+    assert values(wide * 8 + 3)[2:] == (8, 3)  # it wraps, but modulo a power of 2
+
+
+def test_what_wraps_and_what_is_shown_not_to() -> None:
+    v = UOp.variable("v", 0, 9).cast(dtypes.i8)
+    assert not wraps(v * 14)
+    assert wraps(v * 15)
+    assert bounds(v * 14 + 1) == (1, 127)
+    assert bounds(-v + v.const_like(-120)) == (-128, 127)
+    u = UOp.variable("u", 5, 9).cast(dtypes.u8)
+    assert bounds(u - 10) == (251, 255)  # all of them wrap, and alike
+    assert not wraps(UOp.variable("v", 0, 9) * (1 << 62))  # index is a mathematical integer
+
+
+def test_a_choice_by_its_own_comparison() -> None:
+    v, w = UOp.variable("v", 0, 9), UOp.variable("w", 3, 5)
+    assert bounds((v < w).where(v, w)) == (0, 5)
+    assert bounds((v < w).where(w, v)) == (3, 9)
+    assert bounds((v < 4).where(v, 0)) == (0, 3)
+    assert bounds(v * v - 1) == (-1, 80)
+
+
+@pytest.mark.parametrize("axis", ["RESHAPE", "EXPAND", "PERMUTE", "FLIP", "SHRINK", "PAD", "STAGE", "COPY"])
+def test_what_moves_values_keeps_their_bounds(axis: str) -> None:
+    x = UOp.param(0, 4, dtypes.u8).reshape((4, 1)) % 3 + 5
+    moved = {
+        "RESHAPE": lambda: x.reshape((2, 2)),
+        "EXPAND": lambda: x.expand((4, 2)),
+        "PERMUTE": lambda: x.permute((1, 0)),
+        "FLIP": lambda: x.flip((True, False)),
+        "SHRINK": lambda: x.shrink(((0, 2), (0, 1))),
+        "PAD": lambda: x.pad(((1, 0), (0, 0))),
+        "STAGE": lambda: UOp(Ops.STAGE, (x,), AddrSpace.LOCAL),
+        "COPY": lambda: UOp(Ops.COPY, (x,), "CPU"),
+    }[axis]()
+    assert bounds(moved) == ((0, 7) if axis == "PAD" else (5, 7))
+
+
+def test_a_product_that_is_added(kit: Any) -> None:
+    v = UOp.variable("v", 2, 3).cast(dtypes.i8)
+    assert bounds(UOp(Ops.MULACC, (v, v, v))) == (6, 12)

@@ -46,18 +46,25 @@ def source_types(op: Ops, dtype: DType) -> list[tuple[DType, ...]]:
 
 
 def variables(kit: Any, name: str, dtype: DType, wanted: slice) -> list[UOp]:
+    flag, open_ = kit.scalar("flag", dtypes.bool), name.startswith("?")
     if dtype is dtypes.index:
-        return [UOp.variable(name.strip("?"), -5, 6), *INDICES[wanted]]
+        chosen = [flag.where(V.const_like(2), V.const_like(5)), flag.where(R, V)] if open_ else []
+        return [UOp.variable(name.strip("?"), -5, 6), *INDICES[wanted], *chosen]
     out: list[UOp] = [kit.scalar(name.strip("?"), dtype)]
-    if dtype.is_int and name.startswith("?"):
-        out += [(R - 3).cast(dtype), R.cast(dtype)]
+    if dtype is dtypes.bool:
+        return [*out, R.eq(2), out[0].ne(True)] if open_ or wanted.step == 1 else out
+    if open_:
+        if dtype.is_int:
+            out += [(R - 3).cast(dtype), R.cast(dtype)]
+        out.append(flag.where(UOp.const(dtype, 1), UOp.const(dtype, 3)))
     return out
 
 
 def constants(kit: Any, dtype: DType, wanted: slice) -> list[UOp]:
     if dtype is dtypes.index:
         return [UOp.const(dtype, v) for v in (-3, -1, 0, 1, 2, 3, 4, 6, 12)][wanted]
-    return [UOp.const(dtype, v.item()) for v in kit.special(dtype)][wanted]
+    few = [UOp.const(dtype, v) for v in ((False, True) if dtype is dtypes.bool else (1, 0.0, -0.0))]
+    return few if wanted.step == 9 else [UOp.const(dtype, v.item()) for v in kit.special(dtype)]
 
 
 def instances(
@@ -111,7 +118,7 @@ def numbered(rules: RuleSet) -> list[Any]:
 @pytest.mark.parametrize("rule", numbered(symbolic))
 def test_rule_keeps_every_value(kit: Any, rule: Rule) -> None:
     # where instances are many, fewer values of each operand
-    many = 4 if rule.pattern.op in (Ops.WHERE, Ops.MULACC) else 2 if rule.pattern.src is None else 1
+    many = 9 if rule.pattern.op in (Ops.WHERE, Ops.MULACC) else 3 if rule.pattern.src is None else 1
     wanted = slice(None, None, many)
     fired = set()
     for dtype in TYPES:

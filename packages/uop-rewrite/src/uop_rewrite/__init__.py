@@ -1,6 +1,6 @@
 """uop-rewrite: patterns, a rewrite engine, folding, bounds and index arithmetic over the nodes of uop-ir. Week 1."""
 
-from .bounds import bounds
+from .bounds import bounds, values, wraps
 from .collapse import collapse
 from .engine import Order, graph_rewrite
 from .linear import Linear, build, linear
@@ -57,5 +57,7 @@ __all__ = [
     "trace_html",
     "trace_json",
     "trace_text",
+    "values",
     "var",
+    "wraps",
 ]

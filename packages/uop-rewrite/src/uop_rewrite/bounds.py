@@ -1,189 +1,214 @@
-"""Bounds: the interval in which the value of an integer node lies, whatever its inputs. Week 1."""
+"""Bounds: the integers that a node can be, whatever its inputs: an interval, and a residue class in it. Week 1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
-from typing import TypeAlias
+from math import gcd
 
 from uop_ir import Kind, Ops, UOp, VerifyError
 
-#: Both ends are included.
-Interval: TypeAlias = tuple[int, int]
+from . import value_sets as sets
+from .value_sets import ValueSet, value_set
+
+_NOTHING = ValueSet(0, 0, 0, 0)  # of a node without integers; never looked at
 
 
-def bounds(node: UOp) -> Interval:
+def bounds(node: UOp) -> tuple[int, int]:
     """The least and the greatest value that a node of integer, index or bool dtype can have. Kept in its memo.
 
     Raises VerifyError for a node of another dtype.
     """
-    if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
-        raise VerifyError(
-            f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
-        )
-    if "bounds" not in node.memo:
-        for n in node.toposort(gate=lambda n: "bounds" not in n.memo):
-            if "bounds" not in n.memo:
-                n.memo["bounds"] = _interval(n)
-    interval: Interval = node.memo["bounds"]
-    return interval
+    return values(node)[:2]
 
 
-def whole(node: UOp) -> Interval:
+def values(node: UOp) -> ValueSet:
+    """The values that a node of integer, index or bool dtype can have: bounds, step and offset. Kept in its memo.
+
+    A node of which it is said that `step == 4` and `offset == 3` is 3 more than a multiple of 4.
+    Raises VerifyError for a node of another dtype.
+    """
+    found: ValueSet | None = node.memo.get("values")
+    if found is None:
+        if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
+            raise VerifyError(
+                f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
+            )
+        if all("values" in s.memo for s in node.src):
+            node.memo["values"] = found = _values(node)
+        else:
+            for n in node.toposort(gate=lambda n: "values" not in n.memo):
+                if "values" not in n.memo:
+                    n.memo["values"] = _values(n)
+            found = node.memo["values"]
+    return found
+
+
+def whole(node: UOp) -> ValueSet:
     """All values of the node's dtype."""
-    return int(node.dtype.min), int(node.dtype.max)
+    return ValueSet(int(node.dtype.min), int(node.dtype.max))
 
 
-def _interval(node: UOp) -> Interval:
-    if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
-        return 0, 0  # never looked at
-    rule = INTERVALS.get(node.op)
+def wraps(node: UOp) -> bool:
+    """Whether an integer operation may overflow its type: its result is then the exact one modulo the type's size.
+
+    False for index and bool, which do not wrap, and where the bounds show that the exact result fits.
+    """
+    if not node.dtype.is_int or node.op not in ARITHMETIC:
+        return False
+    values(node)
+    least, greatest = VALUES[node.op](node)[:2]
+    return least < node.dtype.min or greatest > node.dtype.max
+
+
+def _values(node: UOp) -> ValueSet:
+    kind = node.dtype.kind
+    if kind in (Kind.FLOAT, Kind.VOID):
+        return _NOTHING
+    rule = VALUES.get(node.op)
     if rule is None:
         return whole(node)
-    least, greatest = rule(node)
-    lo, hi = whole(node)
-    if node.dtype.kind is not Kind.INDEX and not lo <= least <= greatest <= hi:
-        return lo, hi  # it may wrap
-    return least, greatest
+    found = rule(node)
+    if kind is Kind.INDEX or (node.dtype.min <= found.least and found.greatest <= node.dtype.max):
+        return found
+    size, first = 1 << node.dtype.bits, int(node.dtype.min)
+    turns = (found.least - first) // size
+    if (found.greatest - first) // size == turns:  # all values wrap alike
+        turned = turns * size
+        return value_set(found.least - turned, found.greatest - turned, found.step, found.offset - turned)
+    # What is known modulo a power of 2 stays true.
+    step = gcd(found.step, size)
+    return value_set(int(node.dtype.min), int(node.dtype.max), step, found.offset)
 
 
-def _of(node: UOp, source: int) -> Interval:
-    interval: Interval = node.src[source].memo["bounds"]
-    return interval
+def _of(node: UOp, source: int) -> ValueSet:
+    found: ValueSet = node.src[source].memo["values"]
+    return found
 
 
-def _corners(function: Callable[[int, int], int]) -> Callable[[UOp], Interval]:
-    """For an operation that is monotone in each operand: the extremes stand at the corners."""
-
-    def rule(node: UOp) -> Interval:
-        values = [function(p, q) for p, q in product(_of(node, 0), _of(node, 1))]
-        return min(values), max(values)
-
-    return rule
+def _binary(function: Callable[[ValueSet, ValueSet], ValueSet]) -> Callable[[UOp], ValueSet]:
+    return lambda node: function(_of(node, 0), _of(node, 1))
 
 
-def floor_div(p: int, q: int) -> int:
-    """Floor division with p // 0 == 0."""
-    return p // q if q else 0
+def _bits(function: Callable[[ValueSet, ValueSet, int], ValueSet]) -> Callable[[UOp], ValueSet]:
+    return lambda node: function(_of(node, 0), _of(node, 1), node.dtype.bits)
 
 
-def floor_mod(p: int, q: int) -> int:
-    """The remainder of floor_div: p % 0 == p."""
-    return p % q if q else p
+def _multiply(node: UOp) -> ValueSet:
+    same = node.src[0] is node.src[1]
+    return sets.square(_of(node, 0)) if same else sets.multiply(_of(node, 0), _of(node, 1))
 
 
-def _div(node: UOp) -> Interval:
-    (lo, hi), (least, greatest) = _of(node, 0), _of(node, 1)
-    divisors = {d for d in (least, greatest, -1, 1, 0) if least <= d <= greatest}
-    values = [floor_div(p, q) for p in (lo, hi) for q in divisors]
-    return min(values), max(values)
+def _truth(always: bool, never: bool) -> ValueSet:
+    return value_set(int(always), int(not never))
 
 
-def _mod(node: UOp) -> Interval:
-    (lo, hi), (least, greatest) = _of(node, 0), _of(node, 1)
-    if least == greatest and least > 0 and lo // least == hi // least:
-        return lo % least, hi % least
-    if least > 0:
-        return (lo, hi) if lo >= 0 and hi < least else (0, greatest - 1 if lo < 0 else min(hi, greatest - 1))
-    if greatest < 0:
-        return least + 1, 0
-    return min(lo, least + 1, 0), max(hi, greatest - 1, 0)
-
-
-def _add(node: UOp) -> Interval:
-    (a, b), (c, d) = _of(node, 0), _of(node, 1)
-    return a + c, b + d
-
-
-def _sub(node: UOp) -> Interval:
-    (a, b), (c, d) = _of(node, 0), _of(node, 1)
-    return a - d, b - c
-
-
-def _union(node: UOp) -> Interval:
-    (a, b), (c, d) = _of(node, 1), _of(node, 2)
-    return min(a, c), max(b, d)
-
-
-def _less(node: UOp) -> Interval:
+def _less(node: UOp) -> ValueSet:
     if node.src[0] is node.src[1]:
-        return 0, 0
+        return sets.constant(0)
     if node.src[0].dtype.kind is Kind.FLOAT:
-        return 0, 1
-    (a, b), (c, d) = _of(node, 0), _of(node, 1)
-    return int(b < c), int(a < d)
+        return ValueSet(0, 1)
+    x, y = _of(node, 0), _of(node, 1)
+    return _truth(x.greatest < y.least, x.least >= y.greatest)
 
 
-def _equal(node: UOp) -> Interval:
+def _equal(node: UOp) -> ValueSet:
     if node.src[0].dtype.kind is Kind.FLOAT:
-        return 0, 1
-    if node.src[0] is node.src[1]:
-        return 1, 1
-    (a, b), (c, d) = _of(node, 0), _of(node, 1)
-    return int(a == b == c == d), int(a <= d and c <= b)
+        return ValueSet(0, 1)
+    x, y = _of(node, 0), _of(node, 1)
+    apart = x.greatest < y.least or y.greatest < x.least or _incongruent(x, y)
+    return _truth(node.src[0] is node.src[1] or (x == y and x.step == 0), apart)
 
 
-def _not_equal(node: UOp) -> Interval:
-    lo, hi = _equal(node)
-    return 1 - hi, 1 - lo
+def _incongruent(x: ValueSet, y: ValueSet) -> bool:
+    step = gcd(x.step, y.step)
+    return step > 1 and (x.offset - y.offset) % step != 0
 
 
-def _cast(node: UOp) -> Interval:
-    source = node.src[0].dtype.kind
-    if source is Kind.FLOAT:
+def _not_equal(node: UOp) -> ValueSet:
+    return sets.subtract(sets.constant(1), _equal(node))
+
+
+def _where(node: UOp) -> ValueSet:
+    """Either choice. Where the condition compares it, it is on the right side: where(x < y, x, y) is the lesser."""
+    condition, *choices = node.src
+    yes, no = _of(node, 1), _of(node, 2)
+    if (
+        condition.op is Ops.CMPLT
+        and condition.src[0].dtype is node.dtype
+        and node.dtype.kind is not Kind.FLOAT
+    ):
+        x, y = condition.src
+        lower, upper = _of(condition, 0), _of(condition, 1)
+        if choices[0] is x:
+            yes = sets.clip(yes, None, upper.greatest - 1)
+        elif choices[0] is y:
+            yes = sets.clip(yes, lower.least + 1, None)
+        if choices[1] is x:
+            no = sets.clip(no, upper.least, None)
+        elif choices[1] is y:
+            no = sets.clip(no, None, lower.greatest)
+    return sets.union((yes, no))
+
+
+def _cast(node: UOp) -> ValueSet:
+    source = _of(node, 0)
+    if node.src[0].dtype.kind is Kind.FLOAT:
         return whole(node)
-    lo, hi = _of(node, 0)
     if node.dtype.kind is Kind.BOOL:
-        return int(lo > 0 or hi < 0), int((lo, hi) != (0, 0))
-    return lo, hi
+        return _truth(source.least > 0 or source.greatest < 0 or source.offset != 0, source == _NOTHING)
+    return source
 
 
-def _and(node: UOp) -> Interval:
-    (a, b), (c, d) = _of(node, 0), _of(node, 1)
-    if a < 0 and c < 0:
-        return whole(node)
-    return (min(a, c) if node.dtype.kind is Kind.BOOL else 0), min(d if a < 0 else b, b if c < 0 else d)
+def _range(node: UOp) -> ValueSet:
+    return value_set(0, max(_of(node, 0).greatest - 1, 0))
 
 
-def _or(node: UOp) -> Interval:
-    (a, b), (c, d) = _of(node, 0), _of(node, 1)
-    if a < 0 or c < 0:
-        return whole(node)
-    return max(a, c), (1 << max(b.bit_length(), d.bit_length())) - 1
+def _param(node: UOp) -> ValueSet:
+    return value_set(node.arg.min, node.arg.max) if node.dtype.kind is Kind.INDEX else whole(node)
 
 
-def _range(node: UOp) -> Interval:
-    return 0, max(_of(node, 0)[1] - 1, 0)
+def _constant(node: UOp) -> ValueSet:
+    return sets.constant(int(node.value))
 
 
-def _param(node: UOp) -> Interval:
-    return (node.arg.min, node.arg.max) if node.dtype.kind is Kind.INDEX else whole(node)
+def _multiply_add(node: UOp) -> ValueSet:
+    return sets.add(sets.multiply(_of(node, 0), _of(node, 1)), _of(node, 2))
 
 
-def _stack(node: UOp) -> Interval:
-    spans = [_of(node, i) for i in range(len(node.src))]
-    return min(s[0] for s in spans), max(s[1] for s in spans)
+def _first(node: UOp) -> ValueSet:
+    return _of(node, 0)
 
 
-#: One row an op whose result can be narrower than its type.
-INTERVALS: dict[Ops, Callable[[UOp], Interval]] = {
-    Ops.CONST: lambda node: (int(node.value), int(node.value)),
+#: Ops whose exact result may have no place in their type.
+ARITHMETIC = frozenset({Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.DIV, Ops.SHL, Ops.MULACC})
+
+#: One row an op whose result can be narrower than its type: the exact result, before it wraps.
+VALUES: dict[Ops, Callable[[UOp], ValueSet]] = {
+    Ops.CONST: _constant,
     Ops.RANGE: _range,
     Ops.SPECIAL: _range,
     Ops.PARAM: _param,
-    Ops.ADD: _add,
-    Ops.SUB: _sub,
-    Ops.NEG: lambda node: (-_of(node, 0)[1], -_of(node, 0)[0]),
-    Ops.MUL: _corners(lambda p, q: p * q),
-    Ops.MAX: _corners(max),
-    Ops.DIV: _div,
-    Ops.MOD: _mod,
+    Ops.ADD: _binary(sets.add),
+    Ops.SUB: _binary(sets.subtract),
+    Ops.NEG: lambda node: sets.negate(_of(node, 0)),
+    Ops.MUL: _multiply,
+    Ops.MULACC: _multiply_add,
+    Ops.MAX: _binary(sets.maximum),
+    Ops.DIV: _binary(sets.divide),
+    Ops.MOD: _binary(sets.modulo),
+    Ops.SHL: _bits(sets.shift_left),
+    Ops.SHR: _bits(sets.shift_right),
     Ops.CMPLT: _less,
     Ops.CMPEQ: _equal,
     Ops.CMPNE: _not_equal,
-    Ops.WHERE: _union,
+    Ops.WHERE: _where,
     Ops.CAST: _cast,
-    Ops.AND: _and,
-    Ops.OR: _or,
-    Ops.STACK: _stack,
+    Ops.AND: _bits(sets.bit_and),
+    Ops.OR: _bits(sets.bit_or),
+    Ops.XOR: _bits(sets.bit_xor),
+    Ops.STACK: lambda node: sets.union(_of(node, i) for i in range(len(node.src))),
+    Ops.PAD: lambda node: sets.union((_of(node, 0), _NOTHING)),
+    **dict.fromkeys(
+        (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK, Ops.STAGE, Ops.COPY), _first
+    ),
 }

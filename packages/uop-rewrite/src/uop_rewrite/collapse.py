@@ -10,26 +10,10 @@ from collections.abc import Sequence
 from uop_ir import Kind, Ops, UOp, dtypes, toposort
 
 from .bounds import bounds
+from .guards import clauses, combine
+from .linear import Linear, compact, linear
 from .pattern import Pattern
 from .rules import INTEGERS, VALUES, Rule, RuleSet
-
-
-def _conjuncts(condition: UOp) -> list[UOp]:
-    out, stack = [], [condition]
-    while stack:
-        node = stack.pop()
-        if node.op is Ops.AND:
-            stack += [node.src[1], node.src[0]]
-        else:
-            out.append(node)
-    return out
-
-
-def _all(conditions: Sequence[UOp]) -> UOp | None:
-    out: UOp | None = None
-    for condition in conditions:
-        out = condition if out is None else out & condition
-    return out
 
 
 def _uses(nodes: Sequence[UOp], r: UOp) -> bool:
@@ -45,10 +29,15 @@ def _selects(condition: UOp, r: UOp) -> UOp | None:
     """The index i where a condition says `r == i` and i does not depend on r; else None."""
     if condition.op is not Ops.CMPEQ or condition.src[0].dtype.kind is Kind.FLOAT:
         return None
-    for side, other in (condition.src, condition.src[::-1]):
-        exact = side is r or (
-            side.op is Ops.CAST and side.src[0] is r and _within(r, side.dtype.min, side.dtype.max)
-        )
+    x, y = condition.src
+    if x.dtype.kind is Kind.INDEX:
+        # k * r + z == 0 says r == -k * z, for k of 1 or -1
+        sum_ = linear(x).plus(linear(y), -1)
+        k = dict(sum_.terms).get(r, 0)
+        other = compact(Linear((), 0).plus(sum_.plus(Linear(((r, 1),), 0), -k), -k))
+        return other if k in (1, -1) and not _uses([other], r) else None
+    for side, other in ((x, y), (y, x)):
+        exact = side.op is Ops.CAST and side.src[0] is r and _within(r, side.dtype.min, side.dtype.max)
         if exact and _within(other, dtypes.index.min, dtypes.index.max) and not _uses([other], r):
             return other.cast(dtypes.index)
     return None
@@ -87,7 +76,7 @@ def _pick(n: UOp) -> UOp | None:
     condition, picked, other = value.src
     if other.op is not Ops.CONST or other.arg != n.const_like(0).arg:
         return None
-    conditions = _conjuncts(condition)
+    conditions = clauses(condition)
     for place, r in enumerate(ranges):
         left, inner = tuple(q for q in ranges if q is not r), ranges[place + 1 :]
         for which in conditions:
@@ -95,10 +84,10 @@ def _pick(n: UOp) -> UOp | None:
             if at is None or _uses(left, r) or (n.dtype.is_float and any(_uses([at], q) for q in inner)):
                 continue
             inside = [at < r.src[0], UOp.const(dtypes.index, -1) < at]
-            valid = _all([c for c in inside if bounds(c) != (1, 1)])
+            valid = combine([c for c in inside if bounds(c) != (1, 1)])
             rest = [_guarded(c, r, at, valid) for c in conditions if c is not which]
             new = _guarded(picked, r, at, valid)
-            guard = _all(rest + ([] if valid is None else [valid]))
+            guard = combine(rest + ([] if valid is None else [valid]))
             if guard is not None and not _reads_under(new, guard):
                 new = guard.where(new, n.const_like(0))
             if left:

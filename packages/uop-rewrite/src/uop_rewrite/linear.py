@@ -1,16 +1,22 @@
-"""Linear forms: an index expression as a sum of integer multiples of terms, and back in one canonical order. Week 1."""
+"""Linear forms: an integer expression as a sum of integer multiples of terms, and back in one canonical order. Week 1.
+
+Over the mathematical integers for index; modulo the type's size for integers that wrap, where the same sums are equal.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import DType, Ops, UOp, dtypes
 
-from .bounds import bounds
+from . import value_sets as sets
+from .bounds import values
+from .value_sets import ValueSet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Linear:
     """`constant + sum(coefficient * term)`; no coefficient is 0, no term is itself a sum or a multiple."""
 
@@ -27,70 +33,182 @@ class Linear:
         """The greatest common divisor of all coefficients (0 without terms)."""
         return gcd(*(k for _, k in self.terms))
 
+    def values(self) -> ValueSet:
+        """What the sum can be."""
+        total = sets.constant(self.constant)
+        for term, k in self.terms:
+            total = sets.add(total, sets.multiply(values(term), sets.constant(k)))
+        return total
+
     def interval(self) -> tuple[int, int]:
         """Bounds of the sum."""
-        lo = hi = self.constant
-        for term, k in self.terms:
-            a, b = bounds(term)
-            lo, hi = lo + min(a * k, b * k), hi + max(a * k, b * k)
-        return lo, hi
+        return self.values()[:2]
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """This form and `factor` times another."""
+        terms = dict(self.terms)
+        for term, k in other.terms:
+            terms[term] = terms.get(term, 0) + factor * k
+        return form(terms, self.constant + factor * other.constant)
+
+
+def form(terms: Mapping[UOp, int], constant: int) -> Linear:
+    """The form with these coefficients, those that are 0 left out."""
+    return Linear(tuple((t, k) for t, k in terms.items() if k), constant)
 
 
 def _summands(node: UOp) -> tuple[tuple[UOp, int], ...] | None:
     """What a node is a sum of, each with its coefficient; None where it is no sum and no multiple."""
-    match node.op, node.src:
-        case Ops.ADD, (p, q):
-            return (p, 1), (q, 1)
-        case Ops.SUB, (p, q):
-            return (p, 1), (q, -1)
-        case Ops.NEG, (p,):
-            return ((p, -1),)
-        case Ops.MUL, (p, q) if q.op is Ops.CONST:
-            return ((p, int(q.value)),)
-        case Ops.MUL, (p, q) if p.op is Ops.CONST:
-            return ((q, int(p.value)),)
-    return None
+    op, src = node.op, node.src
+    if op is Ops.ADD:
+        return (src[0], 1), (src[1], 1)
+    if op is Ops.SUB:
+        return (src[0], 1), (src[1], -1)
+    if op is Ops.MUL:
+        if src[1].op is Ops.CONST:
+            return ((src[0], src[1].arg.bits),)
+        if src[0].op is Ops.CONST:
+            return ((src[1], src[0].arg.bits),)
+        return None
+    return ((src[0], -1),) if op is Ops.NEG else None
+
+
+def is_sum(node: UOp) -> bool:
+    """Whether a node is a sum, a difference or a multiple, which a linear form opens."""
+    return _summands(node) is not None
 
 
 def linear(node: UOp) -> Linear:
-    """The linear form of a node of dtype index. Iterative; shared sums are entered once."""
+    """The linear form of a node of dtype index or integer. Iterative; shared sums are entered once. Kept in its memo."""
+    found: Linear | None = node.memo.get("linear")
+    if found is None:
+        found = node.memo["linear"] = _linear(node)
+    return found
+
+
+def _linear(node: UOp) -> Linear:
+    if node.op is Ops.CONST:
+        return Linear((), node.arg.bits)
+    if not is_sum(node):
+        return _term(node)
     terms: dict[UOp, int] = {}
     constant = 0
     coefficients = {node: 1}
-    for n in reversed(node.toposort(gate=lambda n: _summands(n) is not None)):
+    for n in reversed(node.toposort(gate=lambda n: "linear" not in n.memo and is_sum(n))):
         k = coefficients.pop(n, 0)
+        if not k:
+            continue
         if n.op is Ops.CONST:
-            constant += k * int(n.value)
+            constant += k * n.arg.bits
             continue
-        summands = _summands(n)
-        if summands is None:
-            if k:
-                terms[n] = k
-            continue
-        for part, factor in summands:
-            coefficients[part] = coefficients.get(part, 0) + k * factor
-    return Linear(tuple(terms.items()), constant)
+        known = n.memo.get("linear")
+        summands = _summands(n) if known is None else None
+        if known is not None:
+            constant += k * known.constant
+            for term, factor in known.terms:
+                terms[term] = terms.get(term, 0) + k * factor
+        elif summands is None:
+            only = _term(n)
+            constant += k * only.constant
+            for term, factor in only.terms:
+                terms[term] = terms.get(term, 0) + k * factor
+        else:
+            for part, factor in summands:
+                coefficients[part] = coefficients.get(part, 0) + k * factor
+    if node.dtype.is_int:
+        terms = {t: _wrapped(k, node.dtype) for t, k in terms.items()}
+        constant = _wrapped(constant, node.dtype)
+    return form(terms, constant)
 
 
-def _order(item: tuple[UOp, int]) -> tuple[int, int, int, str]:
-    """Greatest multiple first; then products before plain terms, ranges by number, the rest by content."""
+def _term(node: UOp) -> Linear:
+    """The form of what is no sum: itself, or the one value that its bounds leave."""
+    only = values(node)
+    return Linear((), only.offset) if only.step == 0 and node.shape == () else Linear(((node, 1),), 0)
+
+
+def _wrapped(k: int, dtype: DType) -> int:
+    """A coefficient modulo the type's size, the one nearest to 0."""
+    half = 1 << (dtype.bits - 1)
+    return (k + half) % (2 * half) - half
+
+
+def build(sum_: Linear, dtype: DType = dtypes.index) -> UOp:
+    """The one node that stands for a linear form: positive multiples, then negative ones, then the constant."""
+    return _add(ordered(sum_.terms), sum_.constant, dtype)
+
+
+def compact(sum_: Linear, dtype: DType = dtypes.index) -> UOp:
+    """The node of a linear form with few nodes: terms of one coefficient are added before they are multiplied, and
+    multiples of multiples are nested (Horner's scheme) where that saves a constant.
+
+    A sum within another is what `compact` makes of it, so that each form has one node, wherever it stands.
+    """
+    groups: dict[int, list[tuple[UOp, int]]] = {}
+    for term, k in ordered(sum_.terms):
+        groups.setdefault(abs(k), []).append((term, k))
+    sizes = list(groups)
+    nested = len(sizes) > 1 and _nests(sizes, sum_)
+    if not nested and len(sizes) == len(sum_.terms):
+        return build(sum_, dtype)
+    if nested:
+        factor = min(size for size in sizes if size > 1)
+        groups[factor] = [item for size in sizes if size % factor == 0 for item in groups[size]]
+        sizes = [size for size in sizes if size % factor or size == factor]
+    parts: list[tuple[UOp, int]] = []
+    for size in sizes:
+        members = groups[size]
+        if size == 1 or len(members) == 1:
+            parts += members
+            continue
+        sign = size if any(k > 0 for _, k in members) else -size
+        parts.append((compact(Linear(tuple((t, k // sign) for t, k in members), 0), dtype), sign))
+    return _add(parts, sum_.constant, dtype)
+
+
+def _nests(sizes: Sequence[int], sum_: Linear) -> bool:
+    """Whether Horner's scheme needs no more constants than the products as they are."""
+    ratios = [p // q if p % q == 0 else p for p, q in zip(sizes, [*sizes[1:], 1], strict=True)]
+    other = {abs(sum_.constant)}
+    level = [t for t, _ in sum_.terms]
+    for _ in range(3):
+        level = [s for t in level for s in t.src]
+        other.update(s.arg.bits for s in level if s.op is Ops.CONST)
+    return ratios != sizes and len({*ratios, *other} - {1}) <= len({*sizes, *other} - {1})
+
+
+def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
+    positive = [p for p in parts if p[1] > 0]
+    total: UOp | None = None
+    if parts and not positive and constant > 0:  # c - x, not -x + c
+        total, constant = UOp.const(dtype, constant), 0
+    for term, k in positive + [p for p in parts if p[1] < 0]:
+        part = term if abs(k) == 1 else term * abs(k)
+        if total is None:
+            total = part if k > 0 else (-part if k == -1 else term * k)
+        else:
+            total = total + part if k > 0 else total - part
+    if total is None:
+        return UOp.const(dtype, constant)
+    if constant == 0:
+        return total
+    return total + constant if constant > 0 else total - -constant
+
+
+def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
+    """Greatest multiple first; then products before plain terms, ranges by number, variables by name.
+
+    Only what is still alike is ordered by content, whose digest costs more.
+    """
+    if len(terms) < 2:
+        return list(terms)
+    ranked = {_rank(item): item for item in terms}
+    if len(ranked) < len(terms):
+        return sorted(terms, key=lambda item: (_rank(item), item[0].key))
+    return [ranked[rank] for rank in sorted(ranked)]
+
+
+def _rank(item: tuple[UOp, int]) -> tuple[int, bool, int, str]:
     term, k = item
     number = int(term.arg[0]) if term.op is Ops.RANGE else -1
-    return -abs(k), 0 if term.op is Ops.MUL else 1, number, term.key
-
-
-def build(form: Linear) -> UOp:
-    """The one node that stands for a linear form: positive multiples, then negative ones, then the constant."""
-    out: UOp | None = None
-    items = sorted(form.terms, key=_order)
-    for term, k in [i for i in items if i[1] > 0] + [i for i in items if i[1] < 0]:
-        part = term if abs(k) == 1 else term * abs(k)
-        if out is None:
-            out = part if k > 0 else (-part if k == -1 else term * k)
-        else:
-            out = out + part if k > 0 else out - part
-    if out is None:
-        return UOp.const(dtypes.index, form.constant)
-    if form.constant == 0:
-        return out
-    return out + form.constant if form.constant > 0 else out - -form.constant
+    return -abs(k), term.op is not Ops.MUL, number, str(term.arg.name) if term.op is Ops.PARAM else ""

@@ -8,19 +8,28 @@ from __future__ import annotations
 from uop_ir import Ops, UOp, dtypes, fold
 
 from .bounds import bounds
+from .casts import bitcasts, lossless
+from .comparison import FALSE, TRUE, complement, negated
+from .engine import graph_rewrite
+from .guards import clauses, conjunction, disjunction, given
 from .index_rules import index_rules
 from .pattern import (
     ADD,
     AND,
     CAST,
+    CMPEQ,
+    CMPLT,
     CMPNE,
     DIV,
     MAX,
+    MOD,
     MUL,
     NEG,
     OR,
     SUB,
     WHERE,
+    XOR,
+    Builder,
     Pattern,
     a,
     b,
@@ -29,14 +38,23 @@ from .pattern import (
     y,
     z,
 )
-from .rules import BOOL, FLOATS, INTEGERS, Rule, RuleSet
+from .rules import BOOL, FLOATS, INDEX, INTEGERS, Region, Rule, RuleSet
 
 n = var("n")
+BITCAST, INDEXED, MULACC, SHL, SHR = (
+    Builder(o) for o in (Ops.BITCAST, Ops.INDEX, Ops.MULACC, Ops.SHL, Ops.SHR)
+)
+WRAPPING = INTEGERS - INDEX
 
 #: Ops that the interpreter folds on constants.
 FOLDED = (
     Ops.CAST, Ops.BITCAST, Ops.RECIP, Ops.SQRT, Ops.TRUNC, Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD,
     Ops.MAX, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ, Ops.WHERE, Ops.MULACC,
+)  # fmt: skip
+#: Ops of which a choice between constants is a choice between results.
+CHOSEN = (
+    Ops.CAST, Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT,
+    Ops.CMPNE, Ops.CMPEQ,
 )  # fmt: skip
 
 
@@ -45,8 +63,9 @@ def _fold(n: UOp) -> UOp | None:
 
     Raises BoundsError where an index overflows, as the interpreter does.
     """
-    if any(s.op is not Ops.CONST for s in n.src):
-        return None
+    for s in n.src:
+        if s.op is not Ops.CONST:
+            return None
     return UOp(Ops.CONST, (), fold(n.op, n.arg, [s.arg for s in n.src]))
 
 
@@ -61,19 +80,10 @@ folding = RuleSet(Rule("fold constants", Pattern(op, None, "n"), _fold) for op i
 decided = RuleSet(
     Rule("one value left", Pattern(op, None, "n"), _decided, types=INTEGERS | BOOL)
     for op in (
-        Ops.ADD,
-        Ops.SUB,
-        Ops.MUL,
-        Ops.DIV,
-        Ops.MOD,
-        Ops.MAX,
-        Ops.CMPLT,
-        Ops.CMPNE,
-        Ops.CMPEQ,
-        Ops.AND,
-        Ops.OR,
+        Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ, Ops.AND,
+        Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE,
     )
-)
+) + RuleSet([Rule("one value left", CAST(x).named("n"), _decided, types=BOOL)])  # fmt: skip
 
 
 def _zero(a: UOp) -> bool:
@@ -84,6 +94,15 @@ def _one(a: UOp) -> bool:
     return bool(a.value == 1)
 
 
+def _minus_one(a: UOp) -> bool:
+    return bool(a.value == -1)
+
+
+def _ones(a: UOp) -> bool:
+    """All bits set."""
+    return bool(a.arg.bits in (-1, (1 << a.dtype.bits) - 1))
+
+
 def _minus_zero(a: UOp) -> bool:
     return bool(a.arg == UOp.const(a.dtype, -0.0).arg)
 
@@ -92,8 +111,35 @@ def _plus_zero(a: UOp) -> bool:
     return bool(a.arg == UOp.const(a.dtype, 0.0).arg)
 
 
-def _both_true(x: UOp, a: UOp, b: UOp) -> bool:
-    return x.dtype is dtypes.bool and bool(a.value and b.value)
+def _true(a: UOp) -> bool:
+    return a is TRUE
+
+
+def _is_bool(x: UOp) -> bool:
+    return x.dtype is dtypes.bool
+
+
+def _not_zero(x: UOp) -> bool:
+    least, greatest = bounds(x)
+    return least > 0 or greatest < 0
+
+
+def _choices(n: UOp) -> UOp | None:
+    """op(where(z, a, b), c) == where(z, op(a, c), op(b, c)) for constants, and for two choices by one condition."""
+    chosen = [s for s in n.src if s.op is Ops.WHERE]
+    others = [s for s in n.src if s.op is not Ops.WHERE]
+    if (
+        not chosen
+        or any(o.op is not Ops.CONST for o in others)
+        or any(s.src[0] is not chosen[0].src[0] for s in chosen)
+    ):
+        return None
+    sides = [[s.src[i] if s.op is Ops.WHERE else s for s in n.src] for i in (1, 2)]
+    constant = [all(s.op is Ops.CONST for s in side) for side in sides]
+    if not all(constant) and not (any(constant) and len(chosen) == 2):
+        return None
+    yes, no = (n.replace(src=side) for side in sides)
+    return chosen[0].src[0].where(yes, no)
 
 
 # every type, bit for bit
@@ -102,39 +148,126 @@ identities = RuleSet(
     [
         # x * 1 == x
         Rule("times one", MUL(x, a), lambda x, a: x, when=_one),
+        # x * -1 == -x                  floats
+        Rule("times minus one", MUL(x, a), lambda x, a: -x, when=_minus_one, types=FLOATS),
         # x + 0 == x                    integers
-        Rule("plus zero", ADD(x, a), lambda x, a: x, when=_zero, types=INTEGERS),
+        Rule("plus zero", ADD(x, a), lambda x, a: x, when=_zero, types=WRAPPING),
         # x - 0 == x                    integers
-        Rule("minus zero", SUB(x, a), lambda x, a: x, when=_zero, types=INTEGERS),
+        Rule("minus zero", SUB(x, a), lambda x, a: x, when=_zero, types=WRAPPING),
         # x + -0.0 == x                 floats: -0.0 is the identity, +0.0 turns -0.0 into +0.0
         Rule("plus float zero", ADD(x, a), lambda x, a: x, when=_minus_zero, types=FLOATS),
         # x - 0.0 == x                  floats
         Rule("minus float zero", SUB(x, a), lambda x, a: x, when=_plus_zero, types=FLOATS),
         # x / 1 == x
         Rule("divided by one", DIV(x, a), lambda x, a: x, when=_one),
+        # x / -1 == -x
+        Rule("divided by minus one", DIV(x, a), lambda x, a: -x, when=_minus_one),
+        # x // x == 1                   x is not 0
+        Rule("divided by itself", DIV(x, x), lambda x: x.const_like(1), when=_not_zero, types=INTEGERS),
+        # x % x == 0                    0 % 0 == 0
+        Rule("remainder by itself", MOD(x, x), lambda x: x.const_like(0), types=INTEGERS),
+        # x % y % y == x % y
+        Rule("remainder twice", MOD(MOD(x, y), y), lambda x, y: x % y, types=INTEGERS),
         # x - x == 0                    integers
-        Rule("minus itself", SUB(x, x), lambda x: x.const_like(0), types=INTEGERS),
+        Rule("minus itself", SUB(x, x), lambda x: x.const_like(0), types=WRAPPING),
         # -(-x) == x                    wraps and flips the sign bit twice
         Rule("negated twice", NEG(NEG(x)), lambda x: x),
-        # max(x, x) == x
+        # x * 1 + z == x + z, x * y + -0.0 == x * y          rounded once, either way
+        Rule("accumulate once", MULACC(x, a, z), lambda x, a, z: x + z, when=_one),
+        Rule("accumulate zero", MULACC(x, y, a), lambda x, y: x * y, when=_minus_zero, types=FLOATS),
+        # max(x, x) == x, max(max(x, y), y) == max(x, y), max(max(x, a), b) == max(x, max(a, b))
         Rule("maximum of itself", MAX(x, x), lambda x: x),
-        # x & x == x, x | x == x        bool and integers
+        Rule("maximum twice", MAX(MAX(x, y), y), lambda x, y: x.maximum(y)),
+        Rule("maximum of constants", MAX(MAX(x, a), b), lambda x, a, b: x.maximum(a.maximum(b)), types=INTEGERS),
+        # x & x == x, x | x == x, x ^ x == 0                  bool and integers
         Rule("and itself", AND(x, x), lambda x: x),
         Rule("or itself", OR(x, x), lambda x: x),
-        # x & true == x, x & false == false, x | false == x, x | true == true
-        Rule("and true", AND(x, a), lambda x, a: x if a.value else a, types=BOOL),
-        Rule("or true", OR(x, a), lambda x, a: a if a.value else x, types=BOOL),
-        # (x != true) != true == x      bool
-        Rule("not not", CMPNE(CMPNE(x, a), b), lambda x, a, b: x, when=_both_true, types=BOOL),
+        Rule("xor itself", XOR(x, x), lambda x: x.const_like(0)),
+        # x & -1 == x, x | 0 == x, x ^ 0 == x
+        Rule("and ones", AND(x, a), lambda x, a: x, when=_ones),
+        Rule("or zero", OR(x, a), lambda x, a: x, when=_zero),
+        Rule("xor zero", XOR(x, a), lambda x, a: x, when=_zero),
+        # (x & a) & b == x & (a & b), and so for or and xor; (x ^ y) ^ y == x
+        Rule("and of constants", AND(AND(x, a), b), lambda x, a, b: x & (a & b)),
+        Rule("or of constants", OR(OR(x, a), b), lambda x, a, b: x | (a | b)),
+        Rule("xor of constants", XOR(XOR(x, a), b), lambda x, a, b: x ^ (a ^ b)),
+        Rule("xor twice", XOR(XOR(x, y), y), lambda x, y: x),
+        # x << 0 == x, x >> 0 == x
+        Rule("shifted left by zero", SHL(x, a), lambda x, a: x, when=_zero),
+        Rule("shifted right by zero", SHR(x, a), lambda x, a: x, when=_zero),
+        # x != false is x, x == true is x, x == false is x != true
+        Rule("is not false", CMPNE(x, a), lambda x, a: x, when=lambda x, a: a is FALSE, types=BOOL),
+        Rule("is true", CMPEQ(x, a), lambda x, a: x, when=lambda x, a: a is TRUE, types=BOOL),
+        Rule("is false", CMPEQ(x, a), lambda x, a: complement(x), when=lambda x, a: a is FALSE, types=BOOL),
+        # (x == y) != true is x != y; so for other comparisons of what has an order without NaN
+        Rule("not", CMPNE(x, a), lambda x, a: negated(x), when=lambda x, a: a is TRUE, types=BOOL),
+        # x & not x == false, x | not x == true
+        Rule("and its complement", AND(x, y), lambda x, y: FALSE, when=lambda x, y: negated(x) is y, types=BOOL),
+        Rule("or its complement", OR(x, y), lambda x, y: TRUE, when=lambda x, y: negated(x) is y, types=BOOL),
         # where(true, x, y) == x, where(false, x, y) == y, where(z, x, x) == x
         Rule("chosen", WHERE(a, x, y), lambda a, x, y: x if a.value else y),
         Rule("same choice", WHERE(z, x, x), lambda x: x),
-        # where(z, where(z, x, y), n) == where(z, x, n)
+        # where(not z, x, y) == where(z, y, x)
+        Rule("swapped choice", WHERE(CMPNE(z, a), x, y), lambda z, a, x, y: z.where(y, x),
+             when=lambda a: a is TRUE),
+        # where(z, where(z, x, y), n) == where(z, x, n), where(z, x, where(z, y, n)) == where(z, x, n)
         Rule("chosen twice", WHERE(z, WHERE(z, x, y), n), lambda z, x, n: z.where(x, n)),
+        Rule("refused twice", WHERE(z, x, WHERE(z, y, n)), lambda z, x, n: z.where(x, n)),
+        # where(z, where(n, x, y), y) == where(z & n, x, y), where(z, x, where(n, x, y)) == where(z | n, x, y)
+        Rule("both", WHERE(z, WHERE(n, x, y), y), lambda z, n, x, y: (z & n).where(x, y)),
+        Rule("either", WHERE(z, x, WHERE(n, x, y)), lambda z, n, x, y: (z | n).where(x, y)),
+        # where(z, true, x) == z | x, where(z, x, false) == z & x; with both, z
+        Rule("choice of truth", WHERE(z, a, x), lambda z, x: z | x, when=_true, types=BOOL),
+        Rule("choice of falsehood", WHERE(z, x, a), lambda z, x: z & x, when=lambda a: a is FALSE, types=BOOL),
+        Rule("no choice of truth", WHERE(z, a, x), lambda z, x: complement(z) & x, when=lambda a: a is FALSE, types=BOOL),
+        Rule("no choice of falsehood", WHERE(z, x, a), lambda z, x: complement(z) | x, when=_true, types=BOOL),
+        # where(x < y, y, x) == max(x, y)                     integers: no NaN
+        Rule("choice of the greater", WHERE(CMPLT(x, y), y, x), lambda x, y: x.maximum(y), types=INTEGERS),
+        # op(where(z, a, b), c) == where(z, op(a, c), op(b, c))
+        *(Rule("choice of constants", Pattern(op, None, "n"), _choices) for op in CHOSEN),
         # cast(x) == x                  to its own type
         Rule("cast to itself", CAST(x).named("n"), lambda x: x, when=lambda n, x: n.dtype is x.dtype),
+        Rule("cast without loss", CAST(CAST(x)).named("n"), lossless),
+        Rule("bitcast twice", BITCAST(BITCAST(x)).named("n"), bitcasts),
+        Rule("bitcast to itself", BITCAST(x).named("n"), lambda x: x, when=lambda n, x: n.dtype is x.dtype),
     ]
+)  # fmt: skip
+
+#: What needs no guard: the rules by which expressions are simplified where one holds.
+plain = folding + decided + identities + index_rules
+
+
+def _simplify(node: UOp) -> UOp:
+    return graph_rewrite(node, plain)
+
+
+def _choose(n: UOp) -> UOp | None:
+    """where(z, x, y): x where z holds, y where it does not."""
+    condition, yes, no = n.src
+    new_yes = given(clauses(condition), yes, _simplify)
+    new_no = given([complement(c) for c in clauses(condition, Ops.OR)], no, _simplify)
+    return None if (new_yes, new_no) == (yes, no) else condition.where(new_yes, new_no)
+
+
+def _valid(n: UOp) -> UOp | None:
+    """An index under its validity."""
+    memory, at, valid = n.src
+    new = given(clauses(valid), at, _simplify)
+    return None if new is at else memory.index(new, valid)
+
+
+guarded = RuleSet(
+    [
+        Rule("and of clauses", Pattern(Ops.AND, None, "n"), lambda n: conjunction(n, _simplify), types=BOOL),
+        Rule("or of clauses", Pattern(Ops.OR, None, "n"), lambda n: disjunction(n, _simplify), types=BOOL),
+        Rule("choice under its condition", Pattern(Ops.WHERE, None, "n"), _choose),
+        Rule("index under its validity", INDEXED(x, y, z).named("n"), _valid),
+    ],
+    regions=[
+        Region("conjunction", (Pattern(Ops.AND),), BOOL),
+        Region("disjunction", (Pattern(Ops.OR),), BOOL),
+    ],
 )
 
-#: What index arithmetic needs, and no more than holds for every type.
-symbolic = folding + decided + identities + index_rules
+#: What index arithmetic and its conditions need, and no more than holds for every type.
+symbolic = plain + guarded

@@ -1,0 +1,133 @@
+"""Comparisons of index sums: decided by their bounds, or with like terms together and without a common factor. Week 1."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from uop_ir import Ops, UOp, dtypes
+
+from .bounds import bounds
+from .division import constant_div, divisor
+from .linear import Linear, compact, linear, ordered
+
+TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
+
+
+def less(x: UOp, y: UOp) -> UOp:
+    """x < y in its canonical form: each term on the side where its multiple is positive, without a common factor."""
+    return _negative(linear(x).plus(linear(y), -1))
+
+
+def _negative(sum_: Linear) -> UOp:
+    """sum < 0. With x // c in it, that is a condition on x: for a whole number s, x // c < -s where x < -s * c."""
+    terms, limit = _reduced(sum_.terms, -sum_.constant)  # sum(terms) < limit
+    least, greatest = Linear(terms, 0).interval()
+    if greatest < limit:
+        return TRUE
+    if least >= limit:
+        return FALSE
+    best = _sides(terms, limit)
+    for term, k in terms:
+        if constant_div(term) and k in (1, -1):
+            divisor, others = (
+                divisor(term),
+                Linear(tuple(t for t in terms if t[0] is not term), -limit),
+            )
+            rest = Linear((), 0 if k > 0 else size - 1).plus(others, size)
+            new = _negative(rest.plus(linear(term.src[0]), k))
+            if len(new.toposort()) < len(best.toposort()):
+                best = new
+    return best
+
+
+def _sides(terms: tuple[tuple[UOp, int], ...], limit: int) -> UOp:
+    """sum(terms) < limit as one node."""
+    left, right = _split(terms, -limit)
+    return compact(left) < compact(right)
+
+
+def _split(terms: tuple[tuple[UOp, int], ...], constant: int) -> tuple[Linear, Linear]:
+    """Two sums whose difference is sum(terms) + constant, neither of them 0 where there are two terms."""
+    left = tuple((t, k) for t, k in terms if k > 0)
+    right = tuple((t, -k) for t, k in terms if k < 0)
+    if len(terms) > 1 and not constant and not (left and right):
+        most, *others = ordered(terms)
+        if left:
+            return Linear(tuple(others), 0), Linear(((most[0], -most[1]),), 0)
+        return Linear((most,), 0), Linear(tuple((t, -k) for t, k in others), 0)
+    if not right:
+        return Linear(left, 0), Linear((), -constant)
+    if not left:
+        return Linear((), constant), Linear(right, 0)
+    return Linear(left, max(constant, 0)), Linear(right, max(-constant, 0))
+
+
+def _reduced(terms: tuple[tuple[UOp, int], ...], limit: int) -> tuple[tuple[tuple[UOp, int], ...], int]:
+    """The same condition sum(terms) < limit in fewer terms, or with smaller coefficients.
+
+    g * high + low < limit is high < ceil((limit - least low) / g), where that does not depend on low.
+    Of terms that are not negative, sum(k * t) < limit is sum(t) < 1 for 0 < limit <= all k: all of them are 0.
+    """
+    if len(terms) == 1:
+        k = abs(terms[0][1])
+        return ((terms[0][0], terms[0][1] // k),), -(-limit // k)
+    for g in sorted({gcd(*(k for _, k in terms)), *(abs(k) for _, k in terms)} - {0, 1}, reverse=True):
+        high, low = Linear(terms, 0).split(g)
+        lo, hi = low.interval()
+        rest = (limit - lo) % g
+        if hi - lo < (rest or g):
+            return _reduced(high.terms, -((lo - limit) // g))
+    if 0 < limit <= min((k for _, k in terms), default=0) and all(bounds(t)[0] >= 0 for t, _ in terms):
+        return tuple((t, 1) for t, _ in terms), 1
+    return terms, limit
+
+
+def equal(x: UOp, y: UOp) -> UOp:
+    """x == y in its canonical form, as `less`; where no values can be equal, false."""
+    sum_ = linear(x).plus(linear(y), -1)
+    factor = sum_.divisors()
+    span = sum_.values()
+    if (
+        span.least > 0
+        or span.greatest < 0
+        or (span.step and -span.offset % span.step)
+        or (factor and sum_.constant % factor)
+    ):
+        return FALSE
+    if not sum_.terms:
+        return TRUE
+    terms, constant = tuple((t, k // factor) for t, k in sum_.terms), sum_.constant // factor
+    positive = sum(k > 0 for _, k in terms)
+    if positive * 2 < len(terms) or (positive * 2 == len(terms) and ordered(terms)[0][1] < 0):
+        terms, constant = tuple((t, -k) for t, k in terms), -constant
+    left, right = _split(terms, constant)
+    return compact(left).eq(compact(right))
+
+
+def unequal(x: UOp, y: UOp) -> UOp:
+    """x != y in its canonical form."""
+    return complement(equal(x, y))
+
+
+def not_less(x: UOp, y: UOp) -> UOp:
+    """not (x < y) == y < x + 1"""
+    return less(y, x + 1)
+
+
+def negated(condition: UOp) -> UOp | None:
+    """The negation of a condition as a node no greater than it; None where there is none."""
+    if condition.op is Ops.CONST:
+        return FALSE if condition.arg.bits else TRUE
+    if condition.op is Ops.CMPLT and condition.src[0].dtype is dtypes.index and condition.shape == ():
+        return not_less(*condition.src)
+    if condition.op is Ops.CMPEQ:
+        return UOp(Ops.CMPNE, condition.src)
+    if condition.op is Ops.CMPNE:
+        return condition.src[0] if condition.src[1] is TRUE else UOp(Ops.CMPEQ, condition.src)
+    return None
+
+
+def complement(condition: UOp) -> UOp:
+    """The negation of a condition: a comparison the other way round, or `!= true`."""
+    other = negated(condition)
+    return condition.ne(TRUE) if other is None else other

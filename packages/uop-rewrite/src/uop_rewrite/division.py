@@ -1,0 +1,288 @@
+"""Floor division and remainder of index sums: by a constant, and by what divides them. Week 1.
+
+Over the mathematical integers, and total: x // 0 == 0 and x % 0 == x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice, product
+from math import gcd
+
+from uop_ir import Ops, UOp
+
+from .bounds import bounds
+from .linear import Linear, compact, form, linear
+
+#: How many ways to choose remainders of the coefficients are tried.
+TRIES = 32
+
+
+def divide(x: UOp, size: int) -> UOp | None:
+    """x // size for a constant size > 0 in fewer or simpler nodes; None where there are none."""
+    sum_ = linear(x)
+    exact = fold_period(sum_, size)
+    if exact is not None:
+        return compact(exact[0])
+    if len(sum_.terms) == 1 and (sum_.terms[0][1] == 1):
+        found = _divide_term(sum_.terms[0][0], sum_.constant, size)
+        if found is not None:
+            return found
+    for factor, quotient, _ in _factors(sum_, size):
+        return compact(quotient) // (size // factor)
+    quotient, rest = sum_.split(size)
+    found = compact(quotient) + compact(rest) // size if quotient.terms or quotient.constant else None
+    for term, k in rest.terms:
+        if k == 1 and constant_div(term):
+            # (y // a + z) // size == (y + a * z) // (a * size), where like terms meet in that
+            inner = divisor(term)
+            others = rest.plus(Linear(((term, 1),), 0), -1)
+            whole = linear(term.src[0]).plus(others, inner)
+            if len(whole.terms) < len(linear(term.src[0]).terms) + len(others.terms):
+                return compact(quotient) + compact(whole) // (inner * size)
+    return found
+
+
+def remainder(x: UOp, size: int) -> UOp | None:
+    """x % size for a constant size > 0 in fewer or simpler nodes; None where there are none."""
+    sum_ = linear(x)
+    exact = fold_period(sum_, size)
+    if exact is not None:
+        return compact(exact[1])
+    opened = _congruent_sum(sum_, size)
+    # other coefficients stay: the quotient of the same division has them too
+    least = form({t: k % size if k % size < 2 else k for t, k in opened.terms}, opened.constant % size)
+    if least != sum_:
+        return compact(least) % size
+    for factor, quotient, rest in _factors(sum_, size):
+        return (compact(quotient) % (size // factor)) * factor + compact(rest)
+    return None
+
+
+def _congruent_sum(sum_: Linear, size: int) -> Linear:
+    """(y % m * k + z) % size == (y * k + z) % size where size divides m * k: a sum with such remainders opened."""
+    opened = Linear((), sum_.constant)
+    for term, k in sum_.terms:
+        open_ = constant_mod(term) and divisor(term) * k % size == 0
+        opened = opened.plus(linear(term.src[0]) if open_ else Linear(((term, 1),), 0), k)
+    return opened
+
+
+def constant_mod(node: UOp) -> bool:
+    """Whether a node is a remainder by a positive constant."""
+    return node.op is Ops.MOD and node.src[1].op is Ops.CONST and divisor(node) > 0
+
+
+def constant_div(node: UOp) -> bool:
+    """Whether a node is a quotient by a positive constant."""
+    return node.op is Ops.DIV and node.src[1].op is Ops.CONST and divisor(node) > 0
+
+
+def divisor(node: UOp) -> int:
+    """The constant that a quotient or a remainder divides by."""
+    return int(node.src[1].arg.bits)
+
+
+def fold_period(sum_: Linear, size: int) -> tuple[Linear, Linear] | None:
+    """Quotient and remainder of a sum where they are sums: sum == size * quotient + rest with 0 <= rest < size.
+
+    Each coefficient gives up a multiple of the size; what is left must lie between two multiples of it.
+    """
+    rest = form({t: k % size for t, k in sum_.terms}, sum_.constant)
+    if sum(min(k, size - k) * _width(t) for t, k in rest.terms) >= size:
+        return None
+    for chosen in _remainders(rest, size):
+        span = chosen.values()
+        turns = span.least // size
+        if span.greatest // size == turns:
+            kept = Linear(chosen.terms, chosen.constant - turns * size)
+            gone = sum_.plus(kept, -1)
+            return form({t: k // size for t, k in gone.terms}, gone.constant // size), kept
+    return None
+
+
+def _width(term: UOp) -> int:
+    least, greatest = bounds(term)
+    return greatest - least
+
+
+def _remainders(rest: Linear, size: int) -> Iterator[Linear]:
+    """The sum with each coefficient k as k or k - size: the smaller ones first."""
+    choices = [((k, k - size) if 2 * k <= size else (k - size, k)) for _, k in rest.terms]
+    names = [t for t, _ in rest.terms]
+    for chosen in islice(product(*choices), TRIES):
+        yield Linear(tuple(zip(names, chosen, strict=True)), rest.constant)
+
+
+def _divide_term(term: UOp, constant: int, size: int) -> UOp | None:
+    """(y // a + b) // size == (y + a * b) // (a * size), and (y % (m * size)) // size == (y // size) % m; a > 0."""
+    if constant_div(term):
+        inner = divisor(term)
+        return (term.src[0] + inner * constant) // (inner * size)
+    if constant_mod(term) and constant == 0 and divisor(term) % size == 0:
+        return (term.src[0] // size) % (divisor(term) // size)
+    return None
+
+
+def _factors(sum_: Linear, size: int) -> Iterator[tuple[int, Linear, Linear]]:
+    """Each g > 1 that divides the size, and the sum as g * quotient + rest with 0 <= rest < g; greatest g first."""
+    for g in sorted({gcd(k, size) for _, k in sum_.terms} - {1, size}, reverse=True):
+        exact = fold_period(sum_, g)
+        if exact is not None:
+            yield g, *exact
+
+
+# by what is no constant
+
+
+def divide_by_term(x: UOp, y: UOp) -> UOp | None:
+    """(y * q + r) // y == q + r // y, which is q for 0 <= r < y; y is not 0."""
+    if not _not_zero(y):
+        return None
+    quotient, rest = _multiples(linear(x), y)
+    if not quotient.terms and not quotient.constant:
+        return x.const_like(0) if _within(rest, y) else None
+    if _within(rest, y):
+        return compact(quotient)
+    return compact(quotient) + compact(rest) // y
+
+
+def remainder_by_term(x: UOp, y: UOp) -> UOp | None:
+    """(y * q + r) % y == r % y, which is r for 0 <= r < y."""
+    quotient, rest = _multiples(linear(x), y)
+    if _within(rest, y):
+        return compact(rest)
+    return compact(rest) % y if quotient.terms or quotient.constant else None
+
+
+def _not_zero(node: UOp) -> bool:
+    least, greatest = bounds(node)
+    return least > 0 or greatest < 0
+
+
+def _multiples(sum_: Linear, y: UOp) -> tuple[Linear, Linear]:
+    """A sum as y * quotient + rest."""
+    whole, rest = Linear((), 0), Linear((), sum_.constant)
+    for term, k in sum_.terms:
+        other = _cofactor(term, y)
+        if other is None:
+            rest = rest.plus(Linear(((term, 1),), 0), k)
+        else:
+            whole = whole.plus(linear(other), k)
+    return whole, rest
+
+
+def _cofactor(term: UOp, y: UOp) -> UOp | None:
+    """What y is multiplied with to give a term."""
+    if term is y:
+        return term.const_like(1)
+    if term.op is Ops.MUL and y in term.src:
+        return term.src[0] if term.src[1] is y else term.src[1]
+    return None
+
+
+def _within(rest: Linear, y: UOp) -> bool:
+    """Whether 0 <= rest < y, by bounds or because it counts to y: a range up to y, or a remainder by y > 0."""
+    least, greatest = rest.interval()
+    if least >= 0 and greatest < bounds(y)[0]:
+        return True
+    if len(rest.terms) != 1 or rest.constant or rest.terms[0][1] != 1:
+        return False
+    term = rest.terms[0][0]
+    return (term.op in (Ops.RANGE, Ops.SPECIAL) and term.src[0] is y) or (
+        term.op is Ops.MOD and term.src[1] is y and bounds(y)[0] > 0
+    )
+
+
+# a quotient and its remainder in one sum
+
+
+def recombine(sum_: Linear) -> Linear:
+    """A quotient and the remainder of the same division as one term; c > 0.
+
+    x // c * (c * k) + x % c * k == x * k
+    x // c % b * (c * k) + x % c * k == x % (b * c) * k
+    x * k - x // c * (c * k) == x % c * k
+    """
+    changed = True
+    while changed:
+        changed = False
+        for better in _recombined(sum_):
+            sum_, changed = better, True
+            break
+    return sum_
+
+
+def _recombined(sum_: Linear) -> Iterable[Linear]:
+    """The sums with two terms less and one more."""
+    if len(sum_.terms) < 2:
+        return
+    for term, k in sum_.terms:
+        if constant_mod(term):
+            size = divisor(term)
+            for other, scale in sum_.terms:
+                merged = _merged(term, size, other) if scale == k * size else None
+                if merged is not None:
+                    yield sum_.plus(Linear(((term, k), (other, scale)), 0), -1).plus(linear(merged), k)
+            if sum(scale % (k * size) == 0 for _, scale in sum_.terms):
+                whole = _simplest_quotient(term.src[0], size)
+                left = sum_.plus(whole, -k * size).plus(Linear(((term, 1),), 0), -k)
+                if len(left.terms) == len(sum_.terms) - len(whole.terms) - 1:
+                    yield left.plus(linear(term.src[0]), k)
+        elif constant_div(term) and k % divisor(term) == 0:
+            size = divisor(term)
+            source, factor = linear(term.src[0]), -k // size
+            left = sum_.plus(source, -factor)
+            if len(left.terms) == len(sum_.terms) - len(source.terms):
+                rest = term.src[0] % size
+                yield left.plus(Linear(((term, 1),), 0), -k).plus(Linear(((rest, 1),), 0), factor)
+
+
+def _simplest_quotient(x: UOp, size: int) -> Linear:
+    """x // size as the rules make it, for a sum in which it may stand."""
+    found: UOp | None = x // size
+    quotient = x // size
+    while found is not None:
+        quotient = found
+        found = divide(found.src[0], divisor(found)) if constant_div(found) else None
+    return linear(quotient)
+
+
+def _merged(term: UOp, size: int, other: UOp) -> UOp | None:
+    """The x of `x % size + other * size` (term is x % size) where other is x // size, or x // size % b: x % (b * size)."""
+    if constant_mod(other):
+        whole = _dividend(other.src[0], size, term.src[0])
+        return None if whole is None else whole % (divisor(other) * size)
+    return _dividend(other, size, term.src[0])
+
+
+def _dividend(quotient: UOp, size: int, like: UOp) -> UOp | None:
+    """The x with x // size == quotient and x congruent to `like` modulo size."""
+    if not constant_div(quotient):
+        return None
+    by, x = divisor(quotient), linear(quotient.src[0])
+    source = linear(like)
+    if by == size:
+        return quotient.src[0] if _congruent(x, source, size) else None
+    for term, k in source.terms:
+        if k == 1 and constant_div(term) and divisor(term) * size == by:
+            # (y // a + z) // size == (y + a * z) // (a * size): x is (y + a * z) // a
+            inner = divisor(term)
+            whole = linear(term.src[0]).plus(source.plus(Linear(((term, 1),), 0), -1), inner)
+            difference = x.plus(whole, -1)
+            if _multiple(difference, by):
+                return compact(source.plus(_quotient(difference, inner)))
+    return None
+
+
+def _quotient(sum_: Linear, size: int) -> Linear:
+    """A sum of multiples of a size, divided by it."""
+    return form({t: k // size for t, k in sum_.terms}, sum_.constant // size)
+
+
+def _congruent(x: Linear, y: Linear, size: int) -> bool:
+    return _multiple(_congruent_sum(x, size).plus(_congruent_sum(y, size), -1), size)
+
+
+def _multiple(sum_: Linear, size: int) -> bool:
+    return sum_.constant % size == 0 and all(k % size == 0 for _, k in sum_.terms)

@@ -1,0 +1,72 @@
+"""Sums in canonical form: like terms together, quotients with their remainders, choices by one condition. Week 1."""
+
+from __future__ import annotations
+
+from uop_ir import Kind, Ops, UOp
+
+from .casts import fits, index_cast
+from .division import recombine
+from .linear import Linear, compact, form, linear
+
+
+def collect(n: UOp) -> UOp:
+    """The canonical node of a sum, a difference or a multiple; integers that wrap are equal modulo their size."""
+    sum_ = linear(n)
+    if n.dtype.kind is Kind.INDEX:
+        sum_ = recombine(sum_)
+    elif n.shape == ():
+        exact = _over_indices(sum_)
+        if exact is not None and fits(exact, n.dtype):
+            return exact.cast(n.dtype)
+    return compact(_choices(sum_, n), n.dtype)
+
+
+def _over_indices(sum_: Linear) -> UOp | None:
+    """The sum of the indices of which all terms are casts."""
+    terms = [(index_cast(t), k) for t, k in sum_.terms]
+    if not terms or any(t is None for t, _ in terms):
+        return None
+    return compact(form({t: k for t, k in terms if t is not None}, sum_.constant))
+
+
+def _choices(sum_: Linear, like: UOp) -> Linear:
+    """k * where(c, a, b) + l * where(c, d, e) == where(c, k * a + l * d, k * b + l * e), where one side is constant.
+
+    A choice between two constants takes in its factor, and the constant of the sum where there is no other term.
+    """
+    by_condition: dict[UOp, list[tuple[UOp, int]]] = {}
+    for term, k in sum_.terms:
+        if term.op is Ops.WHERE and term.shape == ():
+            by_condition.setdefault(term.src[0], []).append((term, k))
+    for condition, found in by_condition.items():
+        sides = [_side(found, i) for i in (1, 2)]
+        constant = [not s.terms for s in sides]
+        if (len(found) > 1 and any(constant)) or (all(constant) and found[0][1] != 1):
+            chosen = condition.where(*(compact(s, like.dtype) for s in sides))
+            sum_ = sum_.plus(Linear(tuple(found), 0), -1).plus(Linear(((chosen, 1),), 0))
+    return sum_
+
+
+def _side(found: list[tuple[UOp, int]], side: int) -> Linear:
+    total = Linear((), 0)
+    for term, k in found:
+        total = total.plus(linear(term.src[side]), k)
+    return total
+
+
+def multiply(x: UOp, y: UOp) -> UOp | None:
+    """(k * x) * (l * y) == (k * l) * (x * y): constant factors go out of a product, whose order is that of its content."""
+    factors, rest = 1, []
+    for side in (x, y):
+        sum_ = linear(side)
+        if len(sum_.terms) == 1 and not sum_.constant:
+            rest.append(sum_.terms[0][0])
+            factors *= sum_.terms[0][1]
+        else:
+            rest.append(side)
+    if rest[1].key < rest[0].key:
+        rest.reverse()
+    new = rest[0] * rest[1]
+    if factors == 1 and new.src == (x, y):
+        return None
+    return new if factors == 1 else new * factors

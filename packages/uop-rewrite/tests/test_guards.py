@@ -1,0 +1,100 @@
+"""Simplification under a guard: conjunctions, choices and validity masks, for all values of their variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uop_ir import Ops, UOp, dtypes
+from uop_rewrite import graph_rewrite, symbolic
+
+R, Q = UOp.range(12, 0), UOp.range(5, 1)
+V, W = UOp.variable("v", -3, 9), UOp.variable("w", 0, 6)
+TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
+TWO = UOp.const(dtypes.index, 2)
+
+
+def simple(node: UOp) -> UOp:
+    return graph_rewrite(node, symbolic)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # clauses about one sum
+        ((R < 7) & (R < 5), R < 5),
+        ((TWO < R) & (R < 4), R.eq(3)),
+        ((TWO < R) & (R < 3), FALSE),
+        ((R < 5) | (R < 7), R < 7),
+        ((TWO < R) | (R < 3), TRUE),
+        ((R + Q < 7) & (Q + R < 5) & (R < 12), R + Q < 5),
+        # clauses that others imply, or exclude
+        ((R < 3) & (R * 2 + Q < 20), R < 3),
+        ((R < 3) & (R - Q < 3), R < 3),
+        ((R < 3) & R.eq(4), FALSE),
+        ((R < 3) & R.ne(4), R < 3),
+        # an expression under a clause
+        ((R < 4) & (R // 4).eq(Q), (R < 4) & Q.eq(0)),
+        ((R < 4).where(R % 4, 7), (R < 4).where(R, 7)),
+        ((R < 4).where(R.const_like(7), R.maximum(4)), (R < 4).where(R.const_like(7), R)),
+        (((TWO < R + Q) & (R + Q < 11)).where((R + Q - 3) // 8, Q), ((TWO < R + Q) & (R + Q < 11)).where(R.const_like(0), Q)),
+        ((V < 2).where((V < 2).where(R, Q), W), (V < 2).where(R, W)),
+        ((V < 2).where(R, (V < 2).where(Q, W)), (V < 2).where(R, W)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_guard_says(kit: Any, before: UOp, after: UOp) -> None:
+    assert simple(before) is simple(after)
+    kit.agree(before, simple(before))
+
+
+def test_a_position_under_its_validity() -> None:
+    memory = UOp.param(0, 64, dtypes.f32)
+    valid = (R < 8) & (TWO < R)
+    assert simple(memory.index((R - 3) % 8 * 4 + Q, valid)) is simple(memory.index(R * 4 - 12 + Q, valid))
+
+
+def test_no_access_is_simplified_under_a_choice() -> None:
+    """A LOAD is done whatever the condition says: its position has to stay inside of the memory."""
+    load = UOp.param(0, 4, dtypes.f32).index(R % 4).load()
+    before = (R < 4).where(load, load.const_like(0))
+    assert simple(before) is before
+    assert simple((R < 4) & (UOp.param(0, 4, dtypes.i32).index(R % 4).load() < 1)).op is Ops.AND
+    assert R % 4 in simple((R < 4) & (UOp.param(0, 4, dtypes.i32).index(R % 4).load() < 1)).toposort()
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_random_guards(kit: Any, data: st.DataObject) -> None:
+    """Conjunctions, disjunctions and choices of random comparisons."""
+
+    def number(depth: int = 2) -> UOp:
+        leaf = data.draw(st.sampled_from([R, Q, V, W]))
+        if not depth:
+            return leaf
+        k = data.draw(st.integers(1, 7))
+        return data.draw(
+            st.sampled_from(
+                [leaf, leaf * k, leaf + k, leaf // k, leaf % k, leaf + number(depth - 1), leaf * k - V]
+            )
+        )
+
+    def condition() -> UOp:
+        made = number() < data.draw(st.integers(-4, 16))
+        return data.draw(st.sampled_from([made, made.ne(True), number().eq(number(0))]))
+
+    both = condition() & condition() & condition()
+    either = condition() | condition()
+    for before in (both, either, both.where(number(), number()), (both | either).where(number(), number())):
+        kit.agree(before, simple(before))
+        assert simple(simple(before)) is simple(before)
+
+
+def test_many_clauses_take_no_quadratic_time() -> None:
+    node = R < 9
+    for i in range(2000):
+        node = node & (UOp.variable(f"v{i}", 0, 9) < 5)
+    assert simple(node).op is Ops.AND
