@@ -29,7 +29,7 @@ def _negative(sum_: Linear) -> UOp:
     best = _sides(terms, limit)
     for term, k in terms:
         if constant_div(term) and k in (1, -1):
-            divisor, others = (
+            size, others = (
                 divisor(term),
                 Linear(tuple(t for t in terms if t[0] is not term), -limit),
             )
