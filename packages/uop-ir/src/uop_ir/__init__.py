@@ -11,6 +11,7 @@ from .backend import (
 )
 from .cli import CommandParser
 from .definitions import definition
+from .drawing import to_dot, to_svg
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
 from .infer_structure import REDUCE_IDENTITY, call_params
@@ -80,6 +81,8 @@ __all__ = [
     "run_program",
     "settings",
     "sizes",
+    "to_dot",
+    "to_svg",
     "toposort",
     "unflatten",
     "verify",

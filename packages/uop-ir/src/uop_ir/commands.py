@@ -1,11 +1,12 @@
-"""The commands of this package: `uopc run`, a `.uir` program on the interpreter, and `uopc doctor`. Week 1."""
+"""The commands of this package: `uopc run` a `.uir` program on the interpreter, `uopc show` it, `uopc doctor`. Week 1."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .cli import CommandParser
 from .doctor import doctor
+from .drawing import to_dot, to_svg
 from .dtype import dtypes
 from .errors import UopError
 from .infer_structure import call_params
@@ -17,7 +18,14 @@ from .uop import UOp
 from .verifier import verify
 from .walks import toposort
 
-__all__ = ["doctor", "run"]
+__all__ = ["doctor", "run", "show"]
+
+#: What `uopc show` can print, by the name of its option.
+VIEWS: dict[str, Callable[[UOp], str]] = {
+    "tree": lambda root: root.tree() + "\n",
+    "dot": to_dot,
+    "svg": to_svg,
+}
 
 
 def run(argv: list[str]) -> int:
@@ -38,6 +46,18 @@ def run(argv: list[str]) -> int:
         raise
     for node, array in shown:
         _print(name(program, node), node, array)
+    return 0
+
+
+def show(argv: list[str]) -> int:
+    """Print the graph of a .uir file as a tree, or as a picture: DOT or SVG."""
+    parser = CommandParser(prog="uopc show", description=show.__doc__, allow_abbrev=False)
+    parser.add_argument("file", metavar="FILE.uir")
+    views = parser.add_mutually_exclusive_group()
+    for view in VIEWS:
+        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="tree")
+    options = parser.parse_args(argv)
+    print(VIEWS[options.view](read_uir(options.file).root), end="")
     return 0
 
 

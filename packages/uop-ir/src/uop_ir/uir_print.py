@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import VerifyError
-from .uir_parse import parse_uir
 from .uir_line import spell
+from .uir_parse import parse_uir
 from .uop import UOp
 
 

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
-from . import walks
+from . import drawing, inspection, walks
 from .dtype import DType, constant, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
@@ -98,6 +98,16 @@ class UOp(_Fields):
         arg = "" if self.arg is None else f", {self.arg}"
         return f"UOp({self.op!r}, {self.dtype}{text(self.shape)}, {len(self.src)} sources{arg})"
 
+    def __str__(self) -> str:
+        return inspection.one_line(self)
+
+    def _repr_html_(self) -> str:
+        return drawing.to_html(self)
+
+    def tree(self, limit: int = 200) -> str:
+        """The graph as a tree of at most `limit` lines, in which what is shared is shown once."""
+        return inspection.tree(self, limit)
+
     # walks
 
     def toposort(self, gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
@@ -182,7 +192,7 @@ class UOp(_Fields):
 
     def alu(self, op: Ops, *others: UOp | float | bool) -> UOp:
         """`op` of this node and others; Python numbers take this node's dtype."""
-        return UOp(op, (self, *(o if isinstance(o, UOp) else self.const_like(o) for o in others)))
+        return UOp(op, (self, *[o if isinstance(o, UOp) else self.const_like(o) for o in others]))
 
     def where(self, yes: UOp, no: UOp | float | bool) -> UOp:
         """`yes` where this is true, else `no`."""

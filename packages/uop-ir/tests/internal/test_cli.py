@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_ir import BackendError, BoundsError, Span, UopError, VerifyError, cli, doctor
+from uop_ir import (
+    BackendError,
+    BoundsError,
+    Span,
+    UopError,
+    VerifyError,
+    cli,
+    doctor,
+    parse_uir,
+    to_dot,
+    to_svg,
+)
 
 GEMM = """\
 # C = A @ B for 4x4 matrices, from movement ops only
@@ -105,7 +116,7 @@ COMMANDS: dict[str, Any] = {
 @pytest.fixture
 def uopc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """Run the command in this process, with the commands of this package and those above installed."""
-    ours = [EntryPoint(n, f"uop_ir.commands:{n}", "uop.commands") for n in ("run", "doctor")]
+    ours = [EntryPoint(n, f"uop_ir.commands:{n}", "uop.commands") for n in ("run", "show", "doctor")]
     broken = EntryPoint("broken", "uop_ir.absent:main", "uop.commands")
     theirs = [Loaded(n, f"tests:{n}", "uop.commands") for n in COMMANDS]
     monkeypatch.setattr(cli, "entry_points", lambda group: [*ours, broken, *theirs])
@@ -348,6 +359,21 @@ def test_exit_codes_of_programs(uopc: Any, write: Callable[[str], str], text: st
     got, out, err = uopc("run", write(text))
     assert (got, out) == (code, "")
     assert "Traceback" not in err
+
+
+# uopc show
+
+
+def test_show_prints_the_graph(uopc: Any, write: Callable[[str], str]) -> None:
+    path = write(GEMM)
+    root = parse_uir(GEMM).root
+    assert uopc("show", path) == uopc("show", path, "--tree") == (0, root.tree() + "\n", "")
+    assert uopc("show", path, "--dot") == (0, to_dot(root), "")
+    assert uopc("show", path, "--svg") == (0, to_svg(root), "")
+    code, out, err = uopc("show", path, "--svg", "--dot")
+    assert (code, out) == (1, "")
+    assert "not allowed with" in err
+    assert uopc("show", write("%0 = frob"))[0] == 2
 
 
 # uopc doctor

@@ -1,0 +1,117 @@
+"""Graphs for people: a node as one short line, and a tree in which what is shared is shown once. Week 1.
+
+Both are the same in every process, for the same graph, and bounded: a graph of any size can be looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .dtype import dtypes
+from .ops import Ops
+from .shapes import text
+from .uir_line import parts
+from .uir_table import SPELLINGS
+from .walks import toposort
+
+if TYPE_CHECKING:
+    from .uop import UOp
+
+#: Of a line at most the characters, the operands of a node and the characters of its literal that are shown.
+_LINE, _OPERANDS, _LITERAL = 100, 4, 40
+#: Of a tree, the levels that are shown.
+_DEPTH = 50
+#: Leaves that a line says by name alone.
+_NAMES: dict[Ops, Callable[[UOp], str]] = {
+    Ops.CONST: lambda node: str(node.arg.value).lower() if node.dtype is dtypes.bool else str(node.arg.value),
+    Ops.PARAM: lambda node: str(node.arg.name) if node.arg.size is None else f"param{node.arg.slot}",
+    Ops.BUFFER: lambda node: f"buffer{node.arg.slot}",
+    Ops.ALLOC: lambda node: f"alloc{node.arg.slot}",
+    Ops.RANGE: lambda node: f"range{node.arg[0]}",
+    Ops.SPECIAL: lambda node: str(node.arg),
+}
+
+
+def one_line(node: UOp) -> str:
+    """A node as an expression of its operands, as deep as a line has room, with its type: `neg(buffer0) : f32(4,)`."""
+    deep, *shallower = (f"{_expression(node, levels)} : {type_of(node)}" for levels in (4, 3, 2, 1))
+    return next((line for line in (deep, *shallower[:-1]) if len(line) <= _LINE), shallower[-1])
+
+
+def type_of(node: UOp) -> str:
+    """The dtype and the shape of a value; `void` of an effect."""
+    return str(node.dtype) if node.dtype is dtypes.void else f"{node.dtype}{text(node.shape)}"
+
+
+def label(node: UOp) -> str:
+    """The op and what its arg says, without operands and type: `reshape (2, 3)`, `range id=0 axis=loop`."""
+    if node.op is Ops.CONST:
+        return f"const {_NAMES[node.op](node)}"
+    operands, keys = parts(node, [_short(s) for s in node.src])
+    # of a literal that has sizes in it, the sources after the first are a part
+    sources = 1 if SPELLINGS[node.op].symbolic else len(node.src)
+    shown = [_cut(literal) for literal in operands[sources:]]
+    return " ".join([node.op.value, *shown, *(key for key in keys if not key.startswith("dtype="))])
+
+
+def _short(node: UOp) -> str:
+    return _NAMES[node.op](node) if node.op in _NAMES else f"<{node.op.value}>"
+
+
+def _cut(literal: str) -> str:
+    return literal if len(literal) <= _LITERAL else f"{literal[: _LITERAL - 3]}..."
+
+
+def _expression(node: UOp, levels: int) -> str:
+    if node.op in _NAMES:
+        return _NAMES[node.op](node)
+    if levels == 0:
+        return "..."
+    shown = [_expression(s, levels - 1) for s in node.src[:_OPERANDS]]
+    names = [*shown, *("..." for _ in node.src[_OPERANDS:])]
+    operands, keys = parts(node, names)
+    given = operands[:_OPERANDS] + (["..."] if len(operands) > _OPERANDS else [])
+    return f"{node.op.value}({', '.join([*map(str, given), *keys])})"
+
+
+# trees
+
+
+def tree(root: UOp, limit: int = 200) -> str:
+    """The graph below a node, operands indented below what uses them, one node a line with its type.
+
+    A node that several use gets a number, is shown in full where it comes first, and is named by its number after
+    that. After `limit` lines the tree ends with the number of nodes that it does not show; below 50 levels it has dots.
+    """
+    order = toposort((root,))
+    uses = Counter(s for node in order for s in node.src)
+    numbers: dict[UOp, int] = {}
+    shown: set[UOp] = set()
+    lines: list[str] = []
+    stack: list[tuple[UOp, str, str]] = [(root, "", "")]
+    while stack and len(lines) < limit:
+        node, first, rest = stack.pop()
+        if len(rest) > 3 * _DEPTH:
+            lines.append(f"{first}...")
+            continue
+        if node in shown and node.src:
+            lines.append(f"{first}#{numbers[node]} {node.op.value}, as above")
+            continue
+        shown.add(node)
+        number = ""
+        if uses[node] > 1 and node.src:
+            number = f"#{numbers.setdefault(node, len(numbers) + 1)} "
+        lines.append(f"{first}{number}{label(node)} : {type_of(node)}")
+        stack.extend(reversed(list(_branches(node.src, rest))))
+    if len(shown) < len(order):
+        lines.append(f"... {len(order) - len(shown)} more nodes")
+    return "\n".join(lines)
+
+
+def _branches(sources: Sequence[UOp], rest: str) -> Iterator[tuple[UOp, str, str]]:
+    """Each operand with what stands before it, and before the lines below it."""
+    for place, source in enumerate(sources, 1):
+        last = place == len(sources)
+        yield source, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
