@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from .dtype import DType, Kind, dtypes
 from .errors import VerifyError
@@ -52,11 +53,13 @@ def dim_name(dim: Any) -> str:
 _MOST_BITS = 1 << 16
 
 
-def product(dims: Iterable[int | UOp]) -> tuple[int, tuple[tuple[int, int], ...]]:
+def product(dims: Shape) -> tuple[int, tuple[tuple[int, int], ...]]:
     """A product of dimensions in a form that compares equal: the integer factor, and the powers of symbolic ones.
 
     Raises VerifyError where the factor has more digits than any program needs.
     """
+    if all_natural(dims):
+        return math.prod(dims), ()
     factor = 1
     times: dict[UOp, int] = {}
     for dim in dims:
@@ -65,8 +68,8 @@ def product(dims: Iterable[int | UOp]) -> tuple[int, tuple[tuple[int, int], ...]
         else:
             times[dim] = times.get(dim, 0) + 1
     powers = []
-    # of a product each operand, as often as the product itself: it comes before them, and each node once
-    for node in reversed(toposort(times, lambda n: n.op is Ops.MUL)) if times else ():
+    # a product of products of products is looked at node by node: written out, it may have 2**n factors
+    for node in reversed(toposort(times, lambda n: n.op is Ops.MUL)):
         if node.op is Ops.MUL:
             for source in node.src:
                 times[source] = times.get(source, 0) + times[node]
@@ -81,13 +84,17 @@ def product(dims: Iterable[int | UOp]) -> tuple[int, tuple[tuple[int, int], ...]
 
 def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:
     """Align shapes on the right; each axis is equal or 1. One of the shapes itself, where that is the result."""
-    out = max(shapes, key=len)
+    out = shapes[0]
     for shape in shapes:
-        if shape is out or shape == out:
+        if len(shape) > len(out):
+            out = shape
+    for shape in shapes:
+        first = len(out) - len(shape)
+        if shape == out[first:]:  # the most common by far
             continue
-        for axis, size in enumerate(shape, len(out) - len(shape)):
+        for axis, size in enumerate(shape, first):
             have = out[axis]
-            if size is have or size == have or size == 1:
+            if size == have or size == 1:
                 continue
             if have != 1:
                 what = f"shapes {' and '.join(map(text, shapes))} do not broadcast"
@@ -96,7 +103,7 @@ def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:
     return out
 
 
-def all_natural(arg: tuple[object, ...]) -> bool:
+def all_natural(arg: tuple[object, ...]) -> TypeGuard[tuple[int, ...]]:
     """Whether all are ints that are at least 0."""
     for size in arg:  # noqa: SIM110  # a generator in all() takes three times as long
         if type(size) is not int or size < 0:
@@ -110,23 +117,17 @@ def sizes(op: Ops, src: tuple[UOp, ...], arg: Any) -> Shape:
         raise fail(op, f"arg must be a tuple of sizes, not {arg!r}")
     if len(src) == 1 and all_natural(arg):
         return arg
-    symbolic = iter(src[1:])
-    out: list[int | UOp] = []
-    for size in arg:
-        if size is not None:
-            if type(size) is not int or size < 0:
-                raise fail(op, f"size {size!r} must be an int that is at least 0", part="sizes")
-            out.append(size)
-            continue
-        dim = next(symbolic, None)
-        if dim is None or dim.dtype is not dtypes.index or dim.shape != ():
+    given, asked = src[1:], arg.count(None)
+    if len(given) != asked:
+        raise fail(op, f"{len(given)} symbolic sizes given, {asked} asked for", part="sizes")
+    out = list(arg)
+    for dim in given:
+        if dim.dtype is not dtypes.index or dim.shape != ():
             raise fail(op, "each symbolic size needs a source of dtype index and shape ()", part="sizes")
-        if dim.op is Ops.CONST and dim.arg.bits < 0:
-            raise fail(op, f"size {dim.arg.bits} must be at least 0", part="sizes")
-        out.append(dim.arg.bits if dim.op is Ops.CONST else dim)
-    if next(symbolic, None) is not None:
-        asked = sum(s is None for s in arg)
-        raise fail(op, f"{len(src) - 1} symbolic sizes given, {asked} asked for", part="sizes")
+        out[out.index(None)] = dim.arg.bits if dim.op is Ops.CONST else dim
+    for size in out:
+        if (type(size) is not int or size < 0) and size not in given:
+            raise fail(op, f"size {size!r} must be an int that is at least 0", part="sizes")
     return tuple(out)
 
 
