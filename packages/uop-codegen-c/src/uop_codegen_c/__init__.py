@@ -7,11 +7,12 @@ from .dialect import Argument, Dialect, Opening
 from .freedoms import Freedoms
 from .linearize import linearize
 from .lower import generate, stages
-from .passes import PASSES, lowering
+from .passes import ORDER, PASSES, lowering
 from .render import render
 from .settings import settings
 
 __all__ = [
+    "ORDER",
     "PASSES",
     "Action",
     "Argument",

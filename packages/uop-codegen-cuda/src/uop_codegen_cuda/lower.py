@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from uop_codegen_c import ORDER as C_ORDER
 from uop_codegen_c import Freedoms, linearize, render
 from uop_codegen_c import lowering as c_lowering
 from uop_ir import UOp, call_params, format_uir
-from uop_rewrite import Pass, run_passes
+from uop_rewrite import Before, Pass, check_order, run_passes
 
 from .dialect import CUDA, prelude
 from .grid import launch, to_grid
@@ -34,6 +35,12 @@ def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
 
 
 PASSES = lowering(Freedoms())
+ORDER: tuple[Before, ...] = (
+    *(rule for rule in C_ORDER if "optimize" not in (rule.first, rule.then)),
+    Before("simplify", "map", "strides are read off simplified indices"),
+    Before("map", "accumulate", "axis actions act on REDUCE, before it becomes accumulators"),
+)
+check_order(PASSES, ORDER)
 
 
 @dataclass(frozen=True)
