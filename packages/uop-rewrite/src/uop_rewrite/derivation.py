@@ -1,7 +1,7 @@
 """Derivations: the replacements that are being rewritten, one within the other, and the end of those without end.
 
-Week 1. Rules that feed each other show as a term that comes back within its own derivation; rules that grow a term,
-as a derivation that is longer than the term has nodes.
+Week 1. Rules that feed each other show as a term that comes back within its own derivation. Rules that grow a term
+without end show in a long derivation that goes no deeper into the term that it began with.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from uop_ir import DType, Ops, Param, UOp, UopError, dtypes, format_uir
 
 from .rules import RewriteError, Rule
 
-#: A derivation that is this much longer than its first term has nodes grows without end.
+#: A derivation may have this many steps, and then this many after each that goes deeper.
 LIMIT = 1000
 #: Of a long derivation, the last steps tell which rules take part.
 NAMED = 16
@@ -23,26 +23,44 @@ class Derivation:
 
     def __init__(self) -> None:
         self.steps: dict[UOp, Rule] = {}
-        self.limit = LIMIT
+        #: Of a long derivation: the nodes of the term that it began with, those seen since, steps that saw none new.
+        self.first: set[UOp] = set()
+        self.seen: set[UOp] = set()
+        self.idle = 0
 
     def enter(self, rule: Rule, before: UOp, after: UOp) -> None:
         """`after` takes the place of `before`. Raises RewriteError where this can have no end."""
-        steps = self.steps
-        if after in steps:
-            made = list(steps)
-            self._fail([*list(steps.values())[made.index(after) + 1 :], rule], before, after)
-        if len(steps) > self.limit:
-            if self.limit == LIMIT:
-                self.limit += len(next(iter(steps)).toposort())
-            else:
-                self._fail([*list(steps.values())[-NAMED:], rule], before, after)
-        steps[after] = rule
+        if after in self.steps:
+            made = list(self.steps)
+            self._fail([*list(self.steps.values())[made.index(after) + 1 :], rule], before, after)
+        if len(self.steps) >= LIMIT:
+            self.idle = 0 if self._deeper(after) else self.idle + 1
+            if self.idle > LIMIT:
+                self._fail([*list(self.steps.values())[-NAMED:], rule], before, after)
+        self.steps[after] = rule
 
     def leave(self, after: UOp) -> None:
         """`after` is rewritten to its end."""
         self.steps.pop(after, None)
-        if not self.steps:
-            self.limit = LIMIT
+        if not self.steps and self.first:
+            self.first, self.seen, self.idle = set(), set(), 0
+
+    def _deeper(self, after: UOp) -> bool:
+        """Whether a term stands on nodes of the first one, leaves apart, that none before it stood on."""
+        if not self.first:
+            self.first.update(next(iter(self.steps)).toposort())
+        deeper = False
+        stack = [after]
+        while stack:
+            node = stack.pop()
+            if node in self.seen:
+                continue
+            self.seen.add(node)
+            if node in self.first:
+                deeper = deeper or bool(node.src)
+            else:
+                stack += node.src
+        return deeper
 
     def _fail(self, rules: list[Rule], before: UOp, after: UOp) -> None:
         names = ", ".join(dict.fromkeys(r.name for r in rules))
