@@ -129,11 +129,12 @@ _NUMPY: dict[DType, np.dtype[Any]] = {
     dtypes.index: np.dtype(np.int64),
 }
 #: The least and the greatest `bits` of a constant of each type; of index, those that the interpreter can hold.
-_RANGES = {d: (0, (1 << d.bits) - 1) if d.is_float else (int(d.min), int(d.max)) for d in dtypes.all}
+CONST_RANGES = {d: (0, (1 << d.bits) - 1) if d.is_float else (int(d.min), int(d.max)) for d in dtypes.all}
 _BY_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items() if dtype is not dtypes.index}
 _BY_NAME = {dtype.name: dtype for dtype in (*dtypes.all, dtypes.void)}
-#: The unsigned type that holds the bits of a float.
-_BITS_FORMAT = {64: (Struct("<d"), Struct("<Q")), 32: (Struct("<f"), Struct("<I"))}
+_FLOATS = frozenset(dtypes.floats)
+#: For `struct`: a float, and the unsigned integer that holds its bits.
+_FORMATS = {dtypes.f64: (Struct("<d"), Struct("<Q")), dtypes.f32: (Struct("<f"), Struct("<I"))}
 
 
 def by_name(name: str) -> DType:
@@ -169,30 +170,24 @@ class Const(NamedTuple):
     def value(self) -> bool | int | float:
         """The constant as a Python value (a float for f16, bf16 and f32 too: exactly representable)."""
         dtype, bits = self
-        if dtype.kind is Kind.FLOAT:
+        if dtype in _FLOATS:
             return float_from_bits(dtype, bits)
         return bool(bits) if dtype is dtypes.bool else bits
 
 
-def fits(dtype: DType, bits: int) -> bool:
-    """Whether a constant of the type, one of values, can have these bits."""
-    least, greatest = _RANGES[dtype]
-    return least <= bits <= greatest or dtype.kind is Kind.INDEX
-
-
 def float_from_bits(dtype: DType, bits: int) -> float:
     """The value of a float's bit pattern."""
-    if dtype.bits == 16:
+    if dtype not in _FORMATS:
         return float(np.uint16(bits).view(dtype.numpy))
-    to_float, to_bits = _BITS_FORMAT[dtype.bits]
+    to_float, to_bits = _FORMATS[dtype]
     value: float = to_float.unpack(to_bits.pack(bits))[0]
     return value
 
 
 def float_to_bits(dtype: DType, value: float) -> int:
     """The bit pattern of a value rounded to nearest even; a value past the range becomes an infinity."""
-    if dtype.bits != 16 and value - value == 0:  # finite; of a NaN, struct may not keep the payload
-        to_float, to_bits = _BITS_FORMAT[dtype.bits]
+    if dtype in _FORMATS and not math.isnan(value):  # of a NaN, struct may not keep the payload
+        to_float, to_bits = _FORMATS[dtype]
         try:
             bits: int = to_bits.unpack(to_float.pack(value))[0]
         except OverflowError:  # finite, and past the range
@@ -205,25 +200,29 @@ def float_to_bits(dtype: DType, value: float) -> int:
         return int(near.view(f"u{dtype.itemsize}"))
 
 
-def constant(dtype: DType, value: float | bool) -> Const:
+def constant(dtype: DType, value: float) -> Const:
     """`value` as a constant of `dtype`: floats round to nearest even, integers wrap, bool is `value != 0`.
 
     Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer.
     """
-    if dtype.kind is Kind.FLOAT:
+    if dtype not in CONST_RANGES:
+        raise _no_constant(dtype, value)
+    if dtype in _FLOATS:
         return Const(dtype, float_to_bits(dtype, value if type(value) is float else _float(dtype, value)))
+    least, greatest = CONST_RANGES[dtype]
+    if type(value) is int and least <= value <= greatest:
+        return Const(dtype, value)
     if dtype is dtypes.bool:
         return Const(dtype, int(value != 0))
     if type(value) is not int:
         if not math.isfinite(value) or int(value) != value:
             raise _no_constant(dtype, value)
         value = int(value)
-    if dtype.kind is Kind.VOID:
-        raise _no_constant(dtype, value)
-    if fits(dtype, value):
-        return Const(dtype, value)
-    value &= (1 << dtype.bits) - 1
-    return Const(dtype, value if fits(dtype, value) else value - (1 << dtype.bits))
+    if dtype is not dtypes.index:
+        value &= (1 << dtype.bits) - 1
+        if value > greatest:
+            value -= 1 << dtype.bits
+    return Const(dtype, value)
 
 
 def _no_constant(dtype: DType, value: float) -> VerifyError:

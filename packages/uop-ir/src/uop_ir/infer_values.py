@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .dtype import Const, DType, Kind, dtypes, fits
+from .dtype import CONST_RANGES, Const, DType, Kind, dtypes
 from .ops import Ops
 from .shapes import (
     ALU,
@@ -58,7 +58,8 @@ def expand_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 
 def permute_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x = src[0]
-    if not isinstance(arg, tuple) or not all_natural(arg) or sorted(arg) != list(range(len(x.shape))):
+    rank = len(x.shape)
+    if not (isinstance(arg, tuple) and len(arg) == rank and all_natural(arg) and {*arg} == {*range(rank)}):
         raise fail(op, f"{arg!r} is no order of the axes of {text(x.shape)}", part="axes")
     return x.dtype, tuple([x.shape[a] for a in arg]), x.addrspace
 
@@ -120,11 +121,13 @@ def stack_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 def const_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     if not isinstance(arg, Const):
         raise fail(op, f"arg must be a Const, not {arg!r}", "use UOp.const")
-    if not is_of(VALUE, arg.dtype):
-        raise fail(op, f"no constant is of dtype {arg.dtype}", part="dtype")
-    if type(arg.bits) is not int or not fits(arg.dtype, arg.bits):
-        raise fail(op, f"{arg.bits!r} are no bits of {arg.dtype}", "use UOp.const", "bits")
-    return arg.dtype, (), ALU
+    dtype, bits = arg
+    if dtype not in CONST_RANGES:
+        raise fail(op, f"no constant is of dtype {dtype!r}", part="dtype")
+    least, greatest = CONST_RANGES[dtype]
+    if type(bits) is not int or (not least <= bits <= greatest and dtype is not dtypes.index):
+        raise fail(op, f"{bits!r} are no bits of {dtype}", "use UOp.const", "bits")
+    return dtype, (), ALU
 
 
 def value_type(kinds: frozenset[Kind], result: DType | None = None) -> Infer:
@@ -145,17 +148,15 @@ def value_type(kinds: frozenset[Kind], result: DType | None = None) -> Infer:
     return infer_value
 
 
-_same = value_type(VALUE)
-
-
 def where_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    condition = src[0]
+    condition, yes, no = src
     if condition.dtype is not dtypes.bool:
         raise fail(op, f"condition has dtype {condition.dtype}, not bool", "compare it with CMPNE")
-    dtype, shape, _ = _same(op, src[1:], arg)
-    if condition.shape is not shape:
-        shape = broadcast(op, [x.shape for x in src])
-    return dtype, shape, ALU
+    if yes.dtype is not no.dtype:
+        raise fail(op, f"dtype mismatch {yes.dtype} vs {no.dtype}", "use CAST")
+    if yes.dtype.kind not in VALUE:
+        raise fail(op, f"operand of dtype {yes.dtype}", "it takes values")
+    return yes.dtype, broadcast(op, [x.shape for x in src]), ALU
 
 
 def cast_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
