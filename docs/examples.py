@@ -6,8 +6,8 @@ In a Markdown file the fenced blocks are examples, by their language:
 - `console`: commands, `$ uopc ... [> FILE]`, `$ python FILE` and `$ echo $?`, each with what it prints on both streams;
 - `pycon`: Python, as doctest reads it; the blocks of a file are one session.
 
-In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any digest. The
-table of a file that has the line `<!-- ops -->` is made from the op table.
+In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any digest. What
+stands between `<!-- NAME -->` and `<!-- end -->` is made from the tables of uop-ir, see `reference.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import doctest
 import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -36,7 +37,7 @@ COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 FILE = re.compile(r"# ([\w.]+\.(?:uir|py))\b")
 #: What differs from run to run, from version to version: times, and the digest in a kernel's name.
 VARIES = re.compile(r" +[0-9.]+(?= (?:ms|GFLOP/s|GB/s))|(?<=\bk_)[0-9a-f]{16}\b")
-OP_TABLE = re.compile(r"(?<=<!-- ops -->\n).*(?=<!-- end -->)", re.DOTALL)
+GENERATED = re.compile(r"<!-- ([a-z ]+) -->\n(?:(?!<!-- ).)*<!-- end -->", re.DOTALL)
 CHECKER = doctest.OutputChecker()
 
 
@@ -51,7 +52,8 @@ def current(page: Path) -> str:
     session: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         text = BLOCK.sub(lambda block: _block(block, session), text)
-    return OP_TABLE.sub(lambda _: op_table(), text)
+    made = {**runpy.run_path(str(DOCS / "reference.py"))["GENERATED"], "ops": op_table}
+    return GENERATED.sub(lambda found: f"<!-- {found[1]} -->\n{made[found[1]]()}<!-- end -->", text)
 
 
 def _block(block: re.Match[str], session: dict[str, object]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from uop_ir import UopError
+from uop_ir import Ops, UopError
 from uop_ir.settings import in_force
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +23,17 @@ SETTING = re.compile(r"^\| `([A-Z_]+)` \| (?:`([^`]*)`)?", re.MULTILINE)
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_a_page_is_current(page: Path) -> None:
     assert page.read_text() == DOCS["current"](page), "run: python docs/examples.py"
+
+
+def test_the_reference_has_every_op_once_and_no_cell_is_missing() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|\n").split(" | ")]
+        for line in (ROOT / "docs" / "ops.md").read_text().partition("## Index maps")[0].splitlines()
+        if line.startswith("| `")
+    ]
+    assert sorted(row[0].strip("`") for row in rows) == sorted(op.value for op in Ops)
+    assert {len(row) for row in rows} == {6}
+    assert all(cell for row in rows for cell in row)
 
 
 def test_every_page_is_in_the_index() -> None:
