@@ -187,6 +187,7 @@ def test_columns_of_rewrites_that_do_not_follow_from_each_other() -> None:
     trace.run(x + 0, [Simplify()])
     page = Page(trace_html(trace, "a"))
     assert [c.name for c in page.columns] == ["input", "simplify", "input", "simplify"]
+    assert all(kind == "" for _, _, kind in page.columns[1].nodes)
     first, second = (p["links"] for p in trace_json(trace)["passes"])
     assert json.loads(page.text["script#links"]) == [first, [], second]
 

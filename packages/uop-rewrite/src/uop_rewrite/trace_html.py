@@ -58,8 +58,9 @@ def _links(step: PassTrace | None, number: Numbering) -> list[list[int]]:
 
 def _section(columns: Sequence[Column], place: int, number: Numbering) -> str:
     step, nodes = columns[place]
-    before = columns[place - 1].nodes if step is not None else nodes
-    after = columns[place + 1].nodes if place + 1 < len(columns) else nodes
+    last = place + 1 == len(columns) or columns[place + 1].step is None
+    before = nodes if step is None else columns[place - 1].nodes
+    after = nodes if last else columns[place + 1].nodes
     if step is None:
         heading = f"<div><h2>input</h2><p>{len(nodes)} nodes</p></div>"
     else:
