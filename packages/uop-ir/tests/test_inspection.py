@@ -155,6 +155,15 @@ def test_a_notebook_shows_a_small_graph_as_a_picture() -> None:
     assert GEMM._repr_html_() == to_svg(GEMM)
 
 
+def test_what_is_long_is_cut() -> None:
+    wide = UOp.const(F32, 1.0).reshape((1,) * 31).expand((10**900,) * 31)
+    device = UOp(Ops.COPY, (wide,), "x" * 10_000)
+    named = UOp.variable("n" * 10_000, 1, 10**999) * 10**900
+    for node in (wide, device, named, UOp.sink(*[named + i for i in range(5000)])):
+        assert len(str(node)) < 400
+        assert max(map(len, node.tree(20).splitlines())) < 400
+
+
 def test_the_same_in_another_process() -> None:
     text = "".join(f"%{i} = param 4 : dtype=f32 slot={i}\n" for i in range(5))
     text += "%5 = add %0, %1\n%6 = add %2, %3\n%7 = mul %5, %6\n%8 = sink %7, %4, %5\n"

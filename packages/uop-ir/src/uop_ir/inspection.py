@@ -19,8 +19,8 @@ from .walks import toposort
 if TYPE_CHECKING:
     from .uop import UOp
 
-#: Of a line at most the characters, the operands of a node and the characters of its literal that are shown.
-_LINE, _OPERANDS, _LITERAL = 100, 4, 40
+#: Of a line at most the characters, the operands of a node, and the characters of a name, a literal or a shape.
+_LINE, _OPERANDS, _PIECE, _SHAPE = 100, 4, 40, 100
 #: Of a tree, the levels that are shown.
 _DEPTH = 50
 #: Leaves that a line says by name alone.
@@ -36,44 +36,51 @@ _NAMES: dict[Ops, Callable[[UOp], str]] = {
 
 def one_line(node: UOp) -> str:
     """A node as an expression of its operands, as deep as a line has room, with its type: `neg(buffer0) : f32(4,)`."""
-    deep, *shallower = (f"{_expression(node, levels)} : {type_of(node)}" for levels in (4, 3, 2, 1))
-    return next((line for line in (deep, *shallower[:-1]) if len(line) <= _LINE), shallower[-1])
+    for levels in (4, 3, 2):
+        line = f"{_expression(node, levels)} : {type_of(node)}"
+        if len(line) <= _LINE:
+            return line
+    return f"{_expression(node, 1)} : {type_of(node)}"
 
 
 def type_of(node: UOp) -> str:
     """The dtype and the shape of a value; `void` of an effect."""
-    return str(node.dtype) if node.dtype is dtypes.void else f"{node.dtype}{text(node.shape)}"
+    return str(node.dtype) if node.dtype is dtypes.void else f"{node.dtype}{_cut(text(node.shape), _SHAPE)}"
 
 
 def label(node: UOp) -> str:
     """The op and what its arg says, without operands and type: `reshape (2, 3)`, `range id=0 axis=loop`."""
     if node.op is Ops.CONST:
-        return f"const {_NAMES[node.op](node)}"
+        return f"const {_short(node)}"
     operands, keys = parts(node, [_short(s) for s in node.src])
-    # of a literal that has sizes in it, the sources after the first are a part
-    sources = 1 if SPELLINGS[node.op].symbolic else len(node.src)
-    shown = [_cut(literal) for literal in operands[sources:]]
-    return " ".join([node.op.value, *shown, *(key for key in keys if not key.startswith("dtype="))])
+    arg = [*operands[_sources(node) :], *(key for key in keys if not key.startswith("dtype="))]
+    return " ".join([node.op.value, *map(_cut, arg)])
 
 
 def _short(node: UOp) -> str:
-    return _NAMES[node.op](node) if node.op in _NAMES else f"<{node.op.value}>"
+    return _cut(_NAMES[node.op](node)) if node.op in _NAMES else f"<{node.op.value}>"
 
 
-def _cut(literal: str) -> str:
-    return literal if len(literal) <= _LITERAL else f"{literal[: _LITERAL - 3]}..."
+def _cut(piece: str, most: int = _PIECE) -> str:
+    return piece if len(piece) <= most else f"{piece[: most - 3]}..."
 
 
 def _expression(node: UOp, levels: int) -> str:
     if node.op in _NAMES:
-        return _NAMES[node.op](node)
+        return _short(node)
     if levels == 0:
         return "..."
     shown = [_expression(s, levels - 1) for s in node.src[:_OPERANDS]]
-    names = [*shown, *("..." for _ in node.src[_OPERANDS:])]
-    operands, keys = parts(node, names)
-    given = operands[:_OPERANDS] + (["..."] if len(operands) > _OPERANDS else [])
-    return f"{node.op.value}({', '.join([*map(str, given), *keys])})"
+    more = node.src[_OPERANDS:]
+    operands, keys = parts(node, [*shown, *("..." for _ in more)])
+    sources = _sources(node)
+    given = [*operands[:sources][:_OPERANDS], *(["..."] if sources > _OPERANDS else [])]
+    return f"{node.op.value}({', '.join([*given, *map(_cut, [*operands[sources:], *keys])])})"
+
+
+def _sources(node: UOp) -> int:
+    """How many operands are nodes: sizes that are symbolic stand in the literal."""
+    return 1 if SPELLINGS[node.op].symbolic else len(node.src)
 
 
 # trees
