@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from uop_ir import (
     AddrSpace,
@@ -517,3 +519,42 @@ def test_memory_must_be_given_as_contiguous_arrays() -> None:
     square = np.zeros((2, 2), np.float32)
     run_program(program, {out: square})
     assert square.tolist() == [[1, 1], [1, 1]]
+
+
+# random programs
+
+
+def outcome(program: UOp | Sequence[UOp]) -> dict[UOp, bytes] | type[UopError] | None:
+    """The bytes that a program leaves in its memory, or the error of ours; None for one that does not name its node."""
+    nodes = program.toposort() if isinstance(program, UOp) else program
+    memory = {}
+    for node in nodes:
+        if node.op is Ops.PARAM and node.shape:
+            data = np.random.default_rng(node.arg.slot).integers(0, 7, node.arg.size).astype(node.dtype.numpy)
+            memory[node] = data
+    scalars = {node: 3 for node in nodes if node.op is Ops.PARAM and not node.shape}
+    try:
+        run_program(program, memory, scalars)
+    except UopError as error:
+        return type(error) if error.node is not None else None
+    return {node: data.tobytes() for node, data in memory.items()}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_random_loops_run_or_leave_their_bounds(data: st.DataObject, loops: Any) -> None:
+    result = outcome(data.draw(loops))
+    assert isinstance(result, dict) or result is BoundsError
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_linear_program_does_what_its_graph_does(data: st.DataObject, linears: Any) -> None:
+    """Where nothing but the order of its lines tells the two apart: a graph has no IF and no order of its own."""
+    nodes = data.draw(linears)
+    straight = [n for n in nodes if n.op not in (Ops.IF, Ops.ENDIF)]
+    ends = [n for n in straight if n.op is Ops.END]
+    assume(all(n.op is not Ops.SPECIAL for n in nodes))
+    result = outcome(straight)
+    assert result is not None
+    assert result == outcome(UOp.sink(*ends))
