@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import gcd
+from typing import TypeAlias
 
 from uop_ir import Kind, Ops, UOp, VerifyError
 
 from . import value_sets as sets
 from .value_sets import ValueSet, value_set
 
+#: The values of a node, from those of its sources.
+Transfer: TypeAlias = Callable[[UOp, Sequence[ValueSet]], ValueSet]
+#: A choice of more nodes is not looked at under its condition.
+FEW_NODES = 64
 _NOTHING = ValueSet(0, 0, 0, 0)  # of a node without integers; never looked at
 
 
@@ -34,11 +39,11 @@ def values(node: UOp) -> ValueSet:
                 f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
             )
         if all("values" in s.memo for s in node.src):
-            node.memo["values"] = found = _values(node)
+            node.memo["values"] = found = _values(node, [s.memo["values"] for s in node.src])
         else:
             for n in node.toposort(gate=lambda n: "values" not in n.memo):
                 if "values" not in n.memo:
-                    n.memo["values"] = _values(n)
+                    n.memo["values"] = _values(n, [s.memo["values"] for s in n.src])
             found = node.memo["values"]
     return found
 
@@ -55,19 +60,19 @@ def wraps(node: UOp) -> bool:
     """
     if not node.dtype.is_int or node.op not in ARITHMETIC:
         return False
-    values(node)
-    least, greatest = VALUES[node.op](node)[:2]
+    least, greatest = VALUES[node.op](node, [values(s) for s in node.src])[:2]
     return least < node.dtype.min or greatest > node.dtype.max
 
 
-def _values(node: UOp) -> ValueSet:
+def _values(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    """The values of a node whose sources have these."""
     kind = node.dtype.kind
     if kind in (Kind.FLOAT, Kind.VOID):
         return _NOTHING
     rule = VALUES.get(node.op)
     if rule is None:
         return whole(node)
-    found = rule(node)
+    found = rule(node, src)
     if kind is Kind.INDEX or (node.dtype.min <= found.least and found.greatest <= node.dtype.max):
         return found
     size, first = 1 << node.dtype.bits, int(node.dtype.min)
@@ -80,41 +85,35 @@ def _values(node: UOp) -> ValueSet:
     return value_set(int(node.dtype.min), int(node.dtype.max), step, found.offset)
 
 
-def _of(node: UOp, source: int) -> ValueSet:
-    found: ValueSet = node.src[source].memo["values"]
-    return found
+def _binary(function: Callable[[ValueSet, ValueSet], ValueSet]) -> Transfer:
+    return lambda node, src: function(src[0], src[1])
 
 
-def _binary(function: Callable[[ValueSet, ValueSet], ValueSet]) -> Callable[[UOp], ValueSet]:
-    return lambda node: function(_of(node, 0), _of(node, 1))
+def _bits(function: Callable[[ValueSet, ValueSet, int], ValueSet]) -> Transfer:
+    return lambda node, src: function(src[0], src[1], node.dtype.bits)
 
 
-def _bits(function: Callable[[ValueSet, ValueSet, int], ValueSet]) -> Callable[[UOp], ValueSet]:
-    return lambda node: function(_of(node, 0), _of(node, 1), node.dtype.bits)
-
-
-def _multiply(node: UOp) -> ValueSet:
-    same = node.src[0] is node.src[1]
-    return sets.square(_of(node, 0)) if same else sets.multiply(_of(node, 0), _of(node, 1))
+def _multiply(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    return sets.square(src[0]) if node.src[0] is node.src[1] else sets.multiply(src[0], src[1])
 
 
 def _truth(always: bool, never: bool) -> ValueSet:
     return value_set(int(always), int(not never))
 
 
-def _less(node: UOp) -> ValueSet:
+def _less(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     if node.src[0] is node.src[1]:
         return sets.constant(0)
     if node.src[0].dtype.kind is Kind.FLOAT:
         return ValueSet(0, 1)
-    x, y = _of(node, 0), _of(node, 1)
+    x, y = src
     return _truth(x.greatest < y.least, x.least >= y.greatest)
 
 
-def _equal(node: UOp) -> ValueSet:
+def _equal(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     if node.src[0].dtype.kind is Kind.FLOAT:
         return ValueSet(0, 1)
-    x, y = _of(node, 0), _of(node, 1)
+    x, y = src
     apart = x.greatest < y.least or y.greatest < x.least or _incongruent(x, y)
     return _truth(node.src[0] is node.src[1] or (x == y and x.step == 0), apart)
 
@@ -124,34 +123,60 @@ def _incongruent(x: ValueSet, y: ValueSet) -> bool:
     return step > 1 and (x.offset - y.offset) % step != 0
 
 
-def _not_equal(node: UOp) -> ValueSet:
-    return sets.subtract(sets.constant(1), _equal(node))
+def _not_equal(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    return sets.subtract(sets.constant(1), _equal(node, src))
 
 
-def _where(node: UOp) -> ValueSet:
-    """Either choice. Where the condition compares it, it is on the right side: where(x < y, x, y) is the lesser."""
-    condition, *choices = node.src
-    yes, no = _of(node, 1), _of(node, 2)
-    if (
-        condition.op is Ops.CMPLT
-        and condition.src[0].dtype is node.dtype
-        and node.dtype.kind is not Kind.FLOAT
-    ):
-        x, y = condition.src
-        lower, upper = _of(condition, 0), _of(condition, 1)
-        if choices[0] is x:
-            yes = sets.clip(yes, None, upper.greatest - 1)
-        elif choices[0] is y:
-            yes = sets.clip(yes, lower.least + 1, None)
-        if choices[1] is x:
-            no = sets.clip(no, upper.least, None)
-        elif choices[1] is y:
-            no = sets.clip(no, None, lower.greatest)
-    return sets.union((yes, no))
+def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    """Either choice, each under what the condition says where it is chosen."""
+    condition, yes, no = node.src
+    return sets.union(
+        (_under(_narrowed(condition, True), yes, src[1]), _under(_narrowed(condition, False), no, src[2]))
+    )
 
 
-def _cast(node: UOp) -> ValueSet:
-    source = _of(node, 0)
+def _narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
+    """The values of operands of comparisons, where a condition holds, or does not."""
+    found: dict[UOp, ValueSet] = {}
+    parts = [condition]
+    while parts:
+        part = parts.pop()
+        if part.op is (Ops.AND if holds else Ops.OR):
+            parts += part.src
+        elif part.op in (Ops.CMPLT, Ops.CMPEQ) and part.src[0].dtype.kind in (
+            Kind.INDEX,
+            Kind.SIGNED,
+            Kind.UNSIGNED,
+        ):
+            x, y = part.src
+            lower, upper = (found.get(x, values(x)), found.get(y, values(y)))
+            if part.op is Ops.CMPLT and holds:
+                found[x] = sets.clip(lower, None, upper.greatest - 1)
+                found[y] = sets.clip(upper, lower.least + 1, None)
+            elif part.op is Ops.CMPLT:
+                found[x] = sets.clip(lower, upper.least, None)
+                found[y] = sets.clip(upper, None, lower.greatest)
+            elif holds:
+                found[x] = sets.clip(lower, upper.least, upper.greatest)
+                found[y] = sets.clip(upper, lower.least, lower.greatest)
+    return found
+
+
+def _under(narrowed: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet:
+    """The values of an expression where some of its nodes have fewer. Of a large one, only its own are looked at."""
+    order = choice.toposort(gate=lambda n: n not in narrowed) if narrowed else {}
+    if len(order) > FEW_NODES or not any(n in narrowed for n in order):
+        return narrowed.get(choice, known)
+    found = dict(narrowed)
+    for n in order:
+        if n not in found:
+            found[n] = _values(n, [found[s] for s in n.src])
+    new = found[choice]
+    return known if new.least < known.least or new.greatest > known.greatest else new
+
+
+def _cast(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    source = src[0]
     if node.src[0].dtype.kind is Kind.FLOAT:
         return whole(node)
     if node.dtype.kind is Kind.BOOL:
@@ -159,38 +184,38 @@ def _cast(node: UOp) -> ValueSet:
     return source
 
 
-def _range(node: UOp) -> ValueSet:
-    return value_set(0, max(_of(node, 0).greatest - 1, 0))
+def _range(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    return value_set(0, max(src[0].greatest - 1, 0))
 
 
-def _param(node: UOp) -> ValueSet:
+def _param(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     return value_set(node.arg.min, node.arg.max) if node.dtype.kind is Kind.INDEX else whole(node)
 
 
-def _constant(node: UOp) -> ValueSet:
+def _constant(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     return sets.constant(int(node.value))
 
 
-def _multiply_add(node: UOp) -> ValueSet:
-    return sets.add(sets.multiply(_of(node, 0), _of(node, 1)), _of(node, 2))
+def _multiply_add(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    return sets.add(sets.multiply(src[0], src[1]), src[2])
 
 
-def _first(node: UOp) -> ValueSet:
-    return _of(node, 0)
+def _first(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    return src[0]
 
 
 #: Ops whose exact result may have no place in their type.
 ARITHMETIC = frozenset({Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.DIV, Ops.SHL, Ops.MULACC})
 
 #: One row an op whose result can be narrower than its type: the exact result, before it wraps.
-VALUES: dict[Ops, Callable[[UOp], ValueSet]] = {
+VALUES: dict[Ops, Transfer] = {
     Ops.CONST: _constant,
     Ops.RANGE: _range,
     Ops.SPECIAL: _range,
     Ops.PARAM: _param,
     Ops.ADD: _binary(sets.add),
     Ops.SUB: _binary(sets.subtract),
-    Ops.NEG: lambda node: sets.negate(_of(node, 0)),
+    Ops.NEG: lambda node, src: sets.negate(src[0]),
     Ops.MUL: _multiply,
     Ops.MULACC: _multiply_add,
     Ops.MAX: _binary(sets.maximum),
@@ -206,8 +231,8 @@ VALUES: dict[Ops, Callable[[UOp], ValueSet]] = {
     Ops.AND: _bits(sets.bit_and),
     Ops.OR: _bits(sets.bit_or),
     Ops.XOR: _bits(sets.bit_xor),
-    Ops.STACK: lambda node: sets.union(_of(node, i) for i in range(len(node.src))),
-    Ops.PAD: lambda node: sets.union((_of(node, 0), _NOTHING)),
+    Ops.STACK: lambda node, src: sets.union(src),
+    Ops.PAD: lambda node, src: sets.union((src[0], _NOTHING)),
     **dict.fromkeys(
         (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK, Ops.STAGE, Ops.COPY), _first
     ),

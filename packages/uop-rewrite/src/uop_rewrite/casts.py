@@ -55,7 +55,9 @@ def lossless(n: UOp, x: UOp) -> UOp | None:
     """cast(cast(x)) == cast(x), where the first cast keeps every value and the second does the same to it."""
     inner = n.src[0].dtype
     if x.dtype in _WIDER:
-        return x.cast(n.dtype) if inner in _WIDER[x.dtype] else None
+        # between the two floats of 16 bits no machine converts but through a wider one
+        through_wide = {x.dtype, n.dtype} == {dtypes.f16, dtypes.bf16}
+        return x.cast(n.dtype) if inner in _WIDER[x.dtype] and not through_wide else None
     if inner not in _PRECISION or inner is dtypes.f16:  # f16 ends below the integers that it has bits for
         return None
     lo, hi = bounds(x)

@@ -54,6 +54,14 @@ def remainder(x: UOp, size: int) -> UOp | None:
     least = form({t: k % size if k % size < 2 else k for t, k in opened.terms}, opened.constant % size)
     if least != sum_:
         return compact(least) % size
+    if len(sum_.terms) == 1 and sum_.terms[0][1] == 1 and constant_div(sum_.terms[0][0]):
+        # (y // a) % size is that of y's remainder by a * size
+        term = sum_.terms[0][0]
+        inner = divisor(term)
+        whole = linear(term.src[0]).plus(Linear((), sum_.constant), inner)
+        exact = fold_period(whole, inner * size)
+        if exact is not None:
+            return compact(exact[1]) // inner
     for factor, quotient, rest in _factors(sum_, size):
         return (compact(quotient) % (size // factor)) * factor + compact(rest)
     return None

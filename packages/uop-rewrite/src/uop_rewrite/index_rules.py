@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop_ir import Ops, UOp
+from uop_ir import Ops, UOp, dtypes
 
+from .bounds import bounds, values
 from .casts import peel, through
 from .comparison import equal, less, unequal
 from .division import divide, divide_by_term, remainder, remainder_by_term
 from .linear import linear
 from .pattern import CAST, CMPEQ, CMPLT, CMPNE, DIV, MAX, MOD, MUL, Pattern, a, c, x, y
-from .rules import INDEX, INTEGERS, Region, Rule, RuleSet
+from .rules import INDEX, INTEGERS, VALUES, Region, Rule, RuleSet
 from .sums import collect, multiply
 
 
@@ -37,6 +38,18 @@ def _greatest(x: UOp, y: UOp) -> UOp | None:
     """max(x, y) where the bounds of x - y decide."""
     least, greatest = linear(x).plus(linear(y), -1).interval()
     return x if least >= 0 else y if greatest <= 0 else None
+
+
+def _single(n: UOp) -> UOp | None:
+    """A range of one iteration, or a variable with one value, as the constant that it is to an operation."""
+    src = [
+        s.const_like(bounds(s)[0]) if s.op in (Ops.RANGE, Ops.PARAM) and _one_value(s) else s for s in n.src
+    ]
+    return n.replace(src=src) if src != list(n.src) else None
+
+
+def _one_value(s: UOp) -> bool:
+    return s.dtype is dtypes.index and values(s).step == 0
 
 
 def _compared(relation: Callable[[UOp, UOp], UOp]) -> Callable[..., UOp | None]:
@@ -70,6 +83,11 @@ index_rules = RuleSet(
         Rule("maximum by bounds", MAX(x, y), _greatest, types=INDEX),
         # max(max(x, a), b) == max(x, max(a, b))
         Rule("order maximum", Pattern(Ops.MAX, None, "n"), _ordered, types=INDEX),
+        # an operand with one value left
+        *(
+            Rule("one value for an operand", Pattern(op, None, "n"), _single, types=VALUES)
+            for op in (Ops.WHERE, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE)
+        ),
         # casts between indices and integers that keep the value
         *(
             Rule("peel casts", Pattern(op, None, "n"), peel, types=INTEGERS - INDEX)

@@ -81,6 +81,7 @@ EXAMPLES: dict[str, Callable[[UOp, UOp, UOp, UOp], UOp]] = {
     "unequal sums": lambda i, f, p, q: (V + 3).ne(R * 2 + V),
     "maximum by bounds": lambda i, f, p, q: V.maximum(R + 5),
     "order maximum": lambda i, f, p, q: V.const_like(2).maximum(V),
+    "one value for an operand": lambda i, f, p, q: p.where(UOp.variable("w", 3, 3), V),
     "peel casts": lambda i, f, p, q: V.cast(dtypes.i32) // 4,
     "cast through": lambda i, f, p, q: R.cast(dtypes.i8).cast(dtypes.i64),
     "and of clauses": lambda i, f, p, q: (V < 3) & (V < 4),
