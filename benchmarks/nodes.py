@@ -1,8 +1,9 @@
 """How long a node takes, beside tinygrad: made, found again, given its content key, freed. Week 1.
 
-Each kind of graph is a cycle of steps that makes NODES nodes, each on the one before or on leaves made off the
-clock. One loop drives both libraries: it makes a node, asks for its dtype and shape, and keeps it. Ours are found
-and checked when the node is made; tinygrad finds a shape when asked, so it is timed without asking too ("bare").
+Each kind of graph is a cycle of steps that makes NODES nodes, each on the one before or on leaves made off
+the clock. One loop drives both libraries: it makes a node, asks for its dtype and shape, and keeps it. Ours are
+found and checked when the node is made; tinygrad finds a shape when asked, so it is timed without asking too
+("bare").
 """
 
 from __future__ import annotations
@@ -228,7 +229,7 @@ def main() -> None:
         gc.disable()
     state = "on" if options.gc else "off"
     print(
-        f"us of CPU a node, medians of {options.rounds} rounds of {NODES} nodes, ours / tinygrad = ratio, GC {state}"
+        f"us of CPU a node, medians of {options.rounds} rounds of {NODES} nodes; GC {state}; ours / tinygrad"
     )
     print(f"{'':14}" + "".join(f"{m:>22}" for m in MEASURES) + f"{'bytes':>22}")
     for kind in kinds:

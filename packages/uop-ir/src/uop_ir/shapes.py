@@ -51,35 +51,36 @@ def dim_name(dim: Any) -> str:
 
 #: Bits of a number of elements, at most: far more than any memory has.
 _MOST_BITS = 1 << 16
+#: What a product of sizes is taken apart into; any other node is a size of its own.
+_FACTORS = frozenset({Ops.MUL, Ops.CONST})
 
 
-def product(dims: Shape) -> tuple[int, tuple[tuple[int, int], ...]]:
+def product(dims: Shape) -> tuple[int, dict[UOp, int]]:
     """A product of dimensions in a form that compares equal: the integer factor, and the powers of symbolic ones.
 
     Raises VerifyError where the factor has more digits than any program needs.
     """
+    powers: dict[UOp, int] = {}
     if all_natural(dims):
-        return math.prod(dims), ()
-    factor = 1
-    times: dict[UOp, int] = {}
+        return math.prod(dims), powers
+    factor, nested = 1, False
     for dim in dims:
         if isinstance(dim, int):
             factor *= dim
         else:
-            times[dim] = times.get(dim, 0) + 1
-    powers = []
+            powers[dim] = powers.get(dim, 0) + 1
+            nested = nested or dim.op in _FACTORS
     # a product of products of products is looked at node by node: written out, it may have 2**n factors
-    for node in reversed(toposort(times, lambda n: n.op is Ops.MUL)):
-        if node.op is Ops.MUL:
+    for node in reversed(toposort(powers, lambda n: n.op is Ops.MUL)) if nested else ():
+        if node.op in _FACTORS:
+            times = powers.pop(node)
             for source in node.src:
-                times[source] = times.get(source, 0) + times[node]
-        elif node.op is Ops.CONST:
-            if times[node] * node.arg.bits.bit_length() > _MOST_BITS:
-                raise VerifyError(f"a product of sizes of more than {_MOST_BITS} bits")
-            factor *= node.arg.bits ** times[node]
-        else:
-            powers.append((id(node), times[node]))
-    return factor, tuple(sorted(powers))
+                powers[source] = powers.get(source, 0) + times
+            if node.op is Ops.CONST:
+                if times * node.arg.bits.bit_length() > _MOST_BITS:
+                    raise VerifyError(f"a product of sizes of more than {_MOST_BITS} bits")
+                factor *= node.arg.bits**times
+    return factor, powers
 
 
 def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:

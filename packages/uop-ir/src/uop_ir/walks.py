@@ -1,9 +1,8 @@
-"""Walks over graphs, none of which recurses: nodes in order, and the digest of each node's content. Week 1."""
+"""Walks over graphs, none of which recurses: nodes in order, nodes replaced, digests of content. Week 1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 #: Bytes of a digest: two contents in 2**64 would share one.
 _DIGEST = 16
+_HEADS = {op: f"{op.value} ".encode() for op in Ops}
 
 
 def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
@@ -48,11 +48,6 @@ def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
     return new[root]
 
 
-@cache
-def _head(op: Ops, sources: int) -> bytes:
-    return f"{op.value} {sources} ".encode()
-
-
 def digest(root: UOp) -> bytes:
     """What stands for the content of a node, the same in every process: a hash of its op, arg and sources' digests.
 
@@ -64,7 +59,7 @@ def digest(root: UOp) -> bytes:
         if node._digest:
             continue
         src, arg = node.src, node.arg
-        parts = [_head(node.op, len(src))]
+        parts = [_HEADS[node.op]]
         for s in src:
             below = s._digest
             if not below:  # first the sources, then this node again
