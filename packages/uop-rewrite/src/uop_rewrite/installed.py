@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,15 @@ GROUP = "uop.passes"
 def installed_passes() -> dict[str, EntryPoint]:
     """What can be asked for, by name. Each is a callable without arguments that gives a Pass, or a tuple of them."""
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value))}
+
+
+def offered_names() -> set[str]:
+    """The names of all passes that the installed packages offer and that load."""
+    names: set[str] = set()
+    for name in installed_passes():
+        with suppress(UopError):
+            names |= {step.name for step in load_passes([name])}
+    return names
 
 
 def load_passes(names: list[str]) -> tuple[Pass, ...]:

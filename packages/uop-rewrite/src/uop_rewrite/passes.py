@@ -11,7 +11,7 @@ from typing import ClassVar
 from uop_ir import Ops, UOp, UopError, VerifyError, format_uir, verify
 from uop_ir import settings as ir_settings
 
-from .installed import installed_passes
+from .installed import offered_names
 from .rules import RewriteError
 from .settings import settings
 
@@ -89,7 +89,7 @@ def _printed(passes: Sequence[Pass]) -> set[str]:
         return asked
     here = {step.name for step in passes}
     # A name may be that of a pass of other programs: of those for another device, say.
-    known = here | _defined() | installed_passes().keys()
+    known = here | _defined() | offered_names()
     for name in sorted(asked - known - {ALL}):
         raise UopError(f"PRINT_AFTER: no pass {name!r}", remedy=", ".join([*sorted(known), ALL]))
     return here if ALL in asked else asked

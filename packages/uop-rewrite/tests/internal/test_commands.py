@@ -148,6 +148,20 @@ def test_a_pass_that_is_not_there(
         command([file, "--pass", asked])
 
 
+def test_print_after_knows_the_passes_that_packages_offer(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with override(settings, print_after="broken"):
+        commands.trace_command([file])
+    assert capsys.readouterr().err == ""
+    with (
+        override(settings, print_after="both"),
+        pytest.raises(UopError, match="PRINT_AFTER: no pass 'both'") as error,
+    ):
+        commands.trace_command([file])
+    assert {"fold", "simplify", "broken", "all"} <= set((error.value.remedy or "").split(", "))
+
+
 @pytest.mark.parametrize(
     ("text", "error", "place"),
     [
