@@ -247,6 +247,13 @@ def proofs(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"])
+def planted(session: nox.Session) -> None:
+    """Plant each bug of tests/planted.toml, one by one, and show that the suites notice it."""
+    install(session, ("uop-ir", "uop-rewrite"), *group("test"))
+    session.run("python", "tests/planted.py", *session.posargs)
+
+
+@nox.session(tags=["nightly"])
 def slow(session: nox.Session) -> None:
     """Run the tests that are too long for CI."""
     install(session, PACKAGES, *group("test"), "nox[uv]>=2025.11.12")

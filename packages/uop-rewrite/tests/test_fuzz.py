@@ -5,7 +5,7 @@ An expression that fails is written to failures/, shrunk, as `.uir`. What lies t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def test_index_expressions(kit: Any, data: st.DataObject) -> None:
 class Expressions:
     """Draws well-typed expressions, an op at a time, over leaves of any types."""
 
-    def __init__(self, draw: st.DrawFn, kit: Any, leaves: Sequence[UOp], to_index: bool = False) -> None:
+    def __init__(self, draw: Callable[..., Any], kit: Any, leaves: Sequence[UOp], to_index: bool = False) -> None:
         self.draw, self.kit, self.nodes, self.to_index = draw, kit, list(leaves), to_index
 
     def one_of(self, items: Sequence[Any]) -> Any:

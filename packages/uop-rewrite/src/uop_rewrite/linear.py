@@ -180,7 +180,7 @@ def _nests(sizes: Sequence[int], sum_: Linear) -> bool:
 def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
     positive = [p for p in parts if p[1] > 0]
     total: UOp | None = None
-    if parts and not positive and constant > 0:  # c - x, not -x + c
+    if parts and not positive and (constant > 0 or (constant and parts[0][1] == -1)):  # c - x, not -x + c
         total, constant = UOp.const(dtype, constant), 0
     for term, k in positive + [p for p in parts if p[1] < 0]:
         part = term if abs(k) == 1 else term * abs(k)
