@@ -151,7 +151,7 @@ def as_body(root: UOp) -> tuple[UOp, int]:
     return UOp.sink(*stores), len(values)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_call_means_its_body(data: st.DataObject, graphs: Any) -> None:
     body, stored = as_body(data.draw(graphs))

@@ -85,7 +85,7 @@ def test_a_tree_shows_what_is_shared_once() -> None:
     assert len(LOOP.toposort()) == 14
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_graph_is_shown_whole(data: st.DataObject, graphs: Any) -> None:
     """A tree has each node that has operands once; a picture has each node once, and each edge."""

@@ -540,14 +540,14 @@ def outcome(program: UOp | Sequence[UOp]) -> dict[UOp, bytes] | type[UopError] |
     return {node: data.tobytes() for node, data in memory.items()}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_loops_run_or_leave_their_bounds(data: st.DataObject, loops: Any) -> None:
     result = outcome(data.draw(loops))
     assert isinstance(result, dict) or result is BoundsError
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_linear_program_does_what_its_graph_does(data: st.DataObject, linears: Any) -> None:
     """Where nothing but the order of its lines tells the two apart: a graph has no IF and no order of its own."""

@@ -427,7 +427,7 @@ def test_random_graphs_read_back(data: st.DataObject, graphs: Any) -> None:
     assert format_uir(parsed.root) == text
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_loops_read_back(data: st.DataObject, loops: Any) -> None:
     root = data.draw(loops)
@@ -438,7 +438,7 @@ def test_random_loops_read_back(data: st.DataObject, loops: Any) -> None:
     assert format_uir(parsed.root) == text
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_linear_programs_read_back(data: st.DataObject, linears: Any) -> None:
     """Their order is part of them: it is that of the lines."""
