@@ -108,7 +108,7 @@ class Terms:
             return [*(scalar(dtype, f"{letter}_{dtype}") for letter in "xy"), *casts]
         return [
             UOp.variable("v", -7, 6), UOp.variable("w", 1, 5), UOp.variable("n", -(1 << 20), 1 << 20),
-            UOp.variable("m", 0, 1 << 20), UOp.range(12, 0), UOp.range(4, 1), UOp.range(UOp.variable("w", 1, 5), 2),
+            UOp.variable("m", 0, 1 << 20), UOp.variable("one", 3, 3), UOp.range(12, 0), UOp.range(4, 1), UOp.range(UOp.variable("w", 1, 5), 2),
         ]  # fmt: skip
 
     def _memory(self, dtype: DType) -> UOp:

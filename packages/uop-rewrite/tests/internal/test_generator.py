@@ -1,0 +1,78 @@
+"""The generator of random terms reaches every rule, within the whole set: none is out of its sight, or shadowed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from uop_ir import BoundsError, Ops, UOp, dtypes
+from uop_rewrite import Rule, RuleSet, collapse, graph_rewrite, observing, symbolic
+from uop_rewrite.instances import instances
+from uop_rewrite.proofs import SMALL
+from uop_rewrite.terms import Terms
+
+ALL = symbolic + collapse
+TYPES = (*SMALL, dtypes.f32)
+
+
+class Fired:
+    """An observer that remembers the rules that were applied."""
+
+    times = False
+
+    def __init__(self) -> None:
+        self.rules: set[str] = set()
+
+    def started(self, root: UOp, rules: RuleSet, order: str) -> None:
+        """Nothing to note."""
+
+    def finished(self, root: UOp, result: UOp | None) -> None:
+        """Nothing to note."""
+
+    def tried(self, rule: Rule, seconds: float, hit: bool) -> None:
+        """Nothing to note."""
+
+    def applied(self, rule: Rule, before: UOp, after: UOp) -> None:
+        self.rules.add(rule.name)
+
+
+@pytest.fixture(scope="module")
+def at_random() -> set[str]:
+    """The rules that fire in 500 random terms."""
+    fired, terms = Fired(), Terms(1, TYPES)
+    with observing(fired):
+        for number in range(500):
+            with suppress(BoundsError):
+                graph_rewrite(terms.term(TYPES[number % len(TYPES)], 8), ALL)
+    return fired.rules
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(r.name for r in ALL.rules))
+def test_each_rule_fires(name: str, at_random: set[str]) -> None:
+    """By chance, or on terms of its pattern."""
+    if name in at_random:
+        return
+    fired = Fired()
+    with observing(fired):
+        for rule in ALL.rules:
+            for before, _ in instances(rule, TYPES, 40, 8000) if rule.name == name else ():
+                with suppress(BoundsError):
+                    graph_rewrite(before, ALL)
+                if name in fired.rules:
+                    return
+    pytest.fail("it fires on no random term")
+
+
+def test_every_op_of_scalars_is_drawn() -> None:
+    terms = Terms(2, TYPES)
+    drawn = {n.op for i in range(600) for n in terms.term(TYPES[i % len(TYPES)], 8).toposort()}
+    assert {
+        Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX, Ops.NEG, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR,
+        Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ, Ops.WHERE, Ops.CAST, Ops.RECIP, Ops.TRUNC,
+    } <= drawn  # fmt: skip
+
+
+def test_a_seed_gives_the_same_terms() -> None:
+    one, two = (Terms(7, TYPES) for _ in range(2))
+    assert [one.term(d, 6) for d in TYPES] == [two.term(d, 6) for d in TYPES]
