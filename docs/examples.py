@@ -128,7 +128,7 @@ def _python(body: str, session: dict[str, object]) -> Iterator[str]:
         test.globs = session
         runner.run(test, out=found.append, clear_globs=False)
         _, failed, got = "".join(found).partition("Got:\n")
-        if not failed:  # an exception: its last line says what it is
+        if not failed or got.lstrip().startswith("Traceback"):  # its last line says what it is
             lines = "".join(found).rstrip("\n").splitlines()
             got = f"    Traceback (most recent call last):\n        ...\n{lines[-1]}\n" if lines else ""
         source = [

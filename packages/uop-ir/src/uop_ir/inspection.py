@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .uop import UOp
 
 #: Of a line at most the characters, the operands of a node, and the characters of a name, a literal or a shape.
-_LINE, _OPERANDS, _PIECE, _SHAPE = 100, 4, 40, 100
+_LINE, _OPERANDS, _PIECE, _SHAPE = 90, 4, 40, 100
 #: Of a tree, the levels that are shown.
 _DEPTH = 50
 #: Leaves that a line says by name alone.
@@ -35,12 +35,17 @@ _NAMES: dict[Ops, Callable[[UOp], str]] = {
 
 
 def one_line(node: UOp) -> str:
-    """A node as an expression of its operands, as deep as a line has room, with its type: `neg(buffer0) : f32(4,)`."""
+    """A node as an expression of its operands, with its type: `neg(buffer0) : f32(4,)`."""
+    return f"{expression(node)} : {type_of(node)}"
+
+
+def expression(node: UOp) -> str:
+    """A node as an expression of its operands, as deep as a line has room: `neg(index(param0, range0))`."""
     for levels in (4, 3, 2):
-        line = f"{_expression(node, levels)} : {type_of(node)}"
+        line = _expression(node, levels)
         if len(line) <= _LINE:
             return line
-    return f"{_expression(node, 1)} : {type_of(node)}"
+    return _expression(node, 1)
 
 
 def type_of(node: UOp) -> str:

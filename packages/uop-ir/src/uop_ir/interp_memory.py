@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .dtype import DType, dtypes
 from .errors import BoundsError
+from .inspection import expression
 from .ops import Ops
 from .uop import UOp
 
@@ -70,7 +71,7 @@ def _check(place: Place, least: int, most: int) -> None:
     size = len(place.memory)
     if least < 0 or most >= size:
         wrong = least if least < 0 else most
-        what = f"{Ops.INDEX!r}: element {wrong} of {name(place.node.src[0])}, which has {size}"
+        what = f"{expression(place.node)}: element {wrong} of {name(place.node.src[0])}, which has {size}"
         raise BoundsError(what, node=place.node)
 
 

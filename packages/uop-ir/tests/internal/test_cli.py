@@ -255,7 +255,7 @@ def test_run_prints_the_memory_that_a_program_stores_to(
     code, out, err = uopc(*argv, "--var", "n=9", "--var", "rate=0.5")
     assert (code, out) == (4, "")
     assert err == (
-        f"{argv[1]}:6:6: error: Ops.INDEX: element 8 of param slot=1, which has 8\n"
+        f"{argv[1]}:6:6: error: index(param1, range0): element 8 of param slot=1, which has 8\n"
         "  %5 = index %1, %4\n"
         "       ^\n"
     )
