@@ -13,7 +13,6 @@ from typing import Any
 
 from uop_ir import AddrSpace, Const, DType, Kind, Ops, UOp, dtypes, toposort
 
-from .bounds import bounds
 from .smt_rows import BITWISE, CONVERSIONS, FLOAT_BITS, QUIET, ROWS, Formula, wrapped
 from .witness import is_variable
 
@@ -130,12 +129,14 @@ class Translation:
         return wrapped(node.dtype, out) if family == "wrapping" and node.dtype is not dtypes.bool else out
 
     def _variable(self, node: UOp) -> Formula:
+        """What is known of it is its type, and the bounds that its arg states: no analysis of ours is believed."""
         out = z3.Const(f"{node.op.value}_{node.key}", self.sort(node.dtype))
         if node.op in (Ops.RANGE, Ops.SPECIAL):
             self.facts += [out >= 0, out < self._formulas[node.src[0]]]
-        elif z3.is_int(out):
-            least, greatest = bounds(node)
-            self.facts += [out >= least, out <= greatest]
+        elif node.dtype.is_int and self.integers:
+            self.facts += [out >= int(node.dtype.min), out <= int(node.dtype.max)]
+        elif node.op is Ops.PARAM and node.dtype is dtypes.index:
+            self.facts += [out >= node.arg.min, out <= node.arg.max]
         return out
 
     def _load(self, place: UOp) -> Formula:

@@ -43,6 +43,8 @@ _SPECIAL_FLOATS = (
     1e-8,
     65504.0,
 )
+#: How many ops stand in the place of a pattern's variable, at most.
+SIZES = (0, 1, 2, 3)
 #: The ranges that a random REDUCE closes; the end of the third is a variable, that of the last the first range.
 SIZE = 5
 _END = UOp.variable("end", -1, 4)
@@ -108,7 +110,8 @@ class Terms:
             return [*(scalar(dtype, f"{letter}_{dtype}") for letter in "xy"), *casts]
         return [
             UOp.variable("v", -7, 6), UOp.variable("w", 1, 5), UOp.variable("n", -(1 << 20), 1 << 20),
-            UOp.variable("m", 0, 1 << 20), UOp.variable("one", 3, 3), UOp.range(12, 0), UOp.range(4, 1), UOp.range(UOp.variable("w", 1, 5), 2),
+            UOp.variable("m", 0, 1 << 20), UOp.variable("one", 3, 3), UOp.range(12, 0), UOp.range(4, 1),
+            UOp.range(UOp.variable("w", 1, 5), 2),
         ]  # fmt: skip
 
     def _memory(self, dtype: DType) -> UOp:
@@ -148,19 +151,17 @@ class Terms:
         if pattern.op is None:
             alike = [n for n in bound.values() if n.dtype is dtype]
             related = alike and self.chance(0.15)
-            new: UOp | None = (
-                self._relative(alike[0]) if related else self.term(dtype, self.pick((0, 1, 2, 3)))
-            )
+            new: UOp | None = self._relative(alike[0]) if related else self.term(dtype, self.pick(SIZES))
         elif pattern.value is not None:
             new = in_type(pattern.value, dtype)
         elif pattern.op is Ops.CONST:
             new = self.constant(dtype)
         else:
-            special_way = self._WAYS.get(pattern.op)
-            if special_way is not None:
-                new = special_way(self, pattern.src or (), dtype, bound)
-            else:
+            way = self._WAYS.get(pattern.op)
+            if way is None:
                 new = self._operation(pattern.op, pattern.src, dtype, bound)
+            else:
+                new = way(self, pattern.src or (), dtype, bound)
         if new is not None and name is not None:
             bound[name] = new
         return new
