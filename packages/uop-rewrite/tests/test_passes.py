@@ -57,6 +57,14 @@ class Define(Pass):
         return self.result
 
 
+@dataclass(frozen=True)
+class Fixed(Define):
+    """Eliminates nothing, and gives what it is told to give."""
+
+    name: ClassVar = "fixed"
+    eliminates: ClassVar = frozenset()
+
+
 def test_each_pass_gets_the_result_of_the_one_before() -> None:
     assert list(run_passes(X, (Times(3), Negate()))) == [(Times(3), X * 3), (Negate(), -(X * 3))]
 
@@ -105,6 +113,12 @@ def test_check_verifies_what_a_pass_gives(result: UOp, complaint: str) -> None:
         assert [root for _, root in run_passes(X, passes)] == [result]
 
 
+def test_what_a_pass_eliminated_must_not_come_back() -> None:
+    half, exp = UOp.const(dtypes.f32, 0.5), UOp.const(dtypes.f32, 1.0).alu(Ops.EXP2)
+    with override(ir_settings, check=1), pytest.raises(RewriteError, match="pass fixed left EXP2"):
+        list(run_passes(exp, [Define(half), Fixed(exp)]))
+
+
 def test_check_verifies_the_program_before_the_first_pass() -> None:
     with override(ir_settings, check=1), pytest.raises(VerifyError, match="nothing closes range 0"):
         list(run_passes(UOp.range(4, 0).cast(dtypes.f32), [Negate()]))
@@ -117,7 +131,7 @@ def test_check_verifies_the_program_before_the_first_pass() -> None:
         ("times", ["times"]),
         ("negate, times", ["times", "negate"]),
         ("all", ["times", "negate"]),
-        ("define", []),  # a pass of other programs
+        ("define, fixed", []),  # passes of other programs
     ],
 )
 def test_print_after_prints_the_program_as_uir(

@@ -170,6 +170,29 @@ def test_links() -> None:
         Y * 1: [Y],
         root: [result],
     }
+    assert [place for _, place in trace.passes[0].steps()] == [X + X, (X + X) * 1, Y * 1]
+
+
+def test_what_a_single_walk_made_is_not_taken_for_what_it_met() -> None:
+    rules = RuleSet([
+        Rule("add to sub", op(Ops.ADD, x, y), lambda x, y: x - y),
+        Rule("sub to add", op(Ops.SUB, x, y), lambda x, y: x + y),
+    ])  # fmt: skip
+    trace = Trace()
+    root = UOp.sink(X + Y, X - Y)
+    with observing(trace):
+        result = graph_rewrite(root, rules, order="single-walk")
+    assert trace.passes[0].links() == {X + Y: [X - Y], X - Y: [X + Y], root: [result]}
+
+
+def test_what_became_of_what_a_step_made_is_linked_to_where_the_step_was() -> None:
+    wrap = Rule("wrap", op(Ops.SUB, x, y), lambda x, y: -(x + x).maximum(y))
+    trace = Trace()
+    with observing(trace):
+        result = graph_rewrite(X - Y, RuleSet([TWICE, wrap]))
+    two, double = X.const_like(2), X * 2
+    assert result is -double.maximum(Y)
+    assert trace.passes[0].links() == {X - Y: [result, two, double, double.maximum(Y)]}
 
 
 def test_links_lead_through_all_rewrites_of_a_pass() -> None:

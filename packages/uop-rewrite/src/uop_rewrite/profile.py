@@ -48,9 +48,8 @@ class Profile:
     def __init__(self) -> None:
         self.passes: list[PassProfile] = []
         self.rules: dict[str, RuleProfile] = {}
-        self._within: list[
-            float
-        ] = []  # for each open rewrite, the seconds of rewrites within the rule at hand
+        #: For each rewrite that is open, the seconds of rules tried by the rule at hand.
+        self._within: list[float] = []
 
     def run(self, root: UOp, passes: Sequence[Pass]) -> UOp:
         """Run passes and time them; the result of the last. Raises what they raise."""
