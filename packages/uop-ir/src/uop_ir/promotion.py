@@ -58,31 +58,33 @@ def promote(*operands: DType | type | float) -> DType:
     Raises VerifyError where there is no such dtype: for u64 beside a signed integer, for index and void, which are not
     among the numbers of the standard; for an integer that the dtype does not hold; and for no operand at all.
     """
-    strong = [o for o in operands if isinstance(o, DType)]
-    weak = [o for o in operands if not isinstance(o, DType)]
     dtype: DType | None = None
-    for other in strong:
-        dtype = _together(dtype or other, other)
-    own = [_default(o) for o in weak]
-    highest = max(own, key=lambda d: _RANK[d.kind], default=None)
-    if highest is not None and (dtype is None or _RANK[highest.kind] > _RANK[dtype.kind]):
-        dtype = highest
+    numbers: list[type | float] = []
+    for operand in operands:
+        if isinstance(operand, DType):
+            dtype = _together(dtype or operand, operand)
+        else:
+            numbers.append(operand)
+    for number in numbers:
+        own = _default(number)
+        if dtype is None or _RANK[own.kind] > _RANK[dtype.kind]:
+            dtype = own
     if dtype is None:
         raise VerifyError("no operand to promote")
-    for number in weak:
+    for number in numbers:
         if type(number) is int and dtype.is_int and not dtype.min <= number <= dtype.max:
             raise VerifyError(f"{number} is not a value of {dtype}", remedy="CAST to a wider type first")
     return dtype
 
 
 def _together(a: DType, b: DType) -> DType:
+    found = _TABLE.get((a, b))
+    if found is not None:
+        return found
     for dtype in (a, b):
         if dtype.kind not in _RANK:
             raise VerifyError(f"{dtype} is not promoted", remedy="CAST it to a type of numbers, such as i64")
-    found = _TABLE[a, b]
-    if found is None:
-        raise VerifyError(f"no dtype holds both {a} and {b}", remedy="CAST one of them")
-    return found
+    raise VerifyError(f"no dtype holds both {a} and {b}", remedy="CAST one of them")
 
 
 def _default(operand: type | float) -> DType:
