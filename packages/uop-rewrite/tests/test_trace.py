@@ -92,11 +92,13 @@ def test_a_trace_records_each_step() -> None:
 
 def test_a_rewrite_outside_of_passes_is_recorded_too() -> None:
     trace = Trace()
+    trace.run(Y * 1, [Plain()])
     with observing(trace):
         graph_rewrite(X * 1, PLAIN)
         graph_rewrite(X, PLAIN)
     graph_rewrite(Y * 1, PLAIN)
     assert [(p.name, p.before, p.after, len(p.own)) for p in trace.passes] == [
+        ("plain", Y * 1, Y, 1),
         ("rewrite", X * 1, X, 1),
         ("rewrite", X, X, 0),
     ]
