@@ -56,7 +56,7 @@ def check(kit: Any, before: UOp, rules: RuleSet) -> UOp:
         assume(False)
     after = graph_rewrite(before, rules)
     kit.agree(before, after)
-    assert graph_rewrite(after, rules) is after
+    assert graph_rewrite(after, RuleSet(rules.rules, rules.regions)) is after  # a set that remembers nothing
     return after
 
 

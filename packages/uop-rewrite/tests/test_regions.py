@@ -174,3 +174,21 @@ def test_the_work_is_linear(make: Any) -> None:
             sys.setprofile(before)
         counts.append(calls["call"] + calls["c_call"])
     assert counts[1] < 11 * counts[0]
+
+
+@given(PROGRAMS)
+def test_a_set_that_remembers_gives_the_same(program: Any) -> None:
+    before = graph(program)
+    wanted = graph_rewrite(before, TOGETHER)
+    remembering = TOGETHER.remembering()
+    for node in [*before.toposort(), before, wanted]:  # parts first, so that much is known of the whole
+        assert graph_rewrite(node, remembering) is graph_rewrite(node, TOGETHER)
+
+
+def test_what_is_remembered_is_not_entered_again() -> None:
+    before = graph([("+", 0, 1, 0), ("*", 1, 3, 3), ("//", 1, 0, 2), ("max", 2, 1, 0)])
+    remembering = TOGETHER.remembering()
+    after = graph_rewrite(before, remembering)
+    tried.clear()
+    assert graph_rewrite(after, remembering) is after
+    assert not tried

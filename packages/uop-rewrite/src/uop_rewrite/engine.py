@@ -61,6 +61,7 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
     interior: dict[UOp, UOp] = {}
     derivation = Derivation()
     regions, region_of = rules.finders_of_regions, rules.region
+    mark = rules.mark if rules.remembers and moved is None else ""
     #: Nodes to visit; (node, None), to visit as interior; (node, what replaces it). None: the one below has its sources.
     stack: list[Any] = [root]
     while stack:
@@ -78,6 +79,9 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
                 continue
         if not ready:
             if node in done or (inner and node in interior):
+                continue
+            if mark in node.memo:
+                done[node] = node
                 continue
             if node.src:
                 stack += (visit, None)
@@ -101,6 +105,8 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
         found = find(now, ctx)
         if found is None:
             done[node] = done[now] = now
+            if mark:
+                now.memo[mark] = True
             continue
         rule, new = found
         derivation.enter(rule, now, new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from time import perf_counter
 from typing import Any
 
@@ -110,6 +111,9 @@ def subject(node: UOp) -> Kind:
     return node.src[0].dtype.kind if node.op in COMPARISONS else node.dtype.kind
 
 
+_number = count()
+
+
 class _ByOp(dict[Ops, Any]):
     """Something for each op, made when it is first asked for."""
 
@@ -126,23 +130,34 @@ class RuleSet:
     """Rules in order, indexed by the op of their pattern's root, and regions. `a + b` has the rules of both.
 
     `compiled`: whether the rules of an op become a Python function when the first node of that op is met, or each is
-    tried by `Rule.apply`. Both give the same result.
+    tried by `Rule.apply`. Both give the same result. `remembers`: see `remembering`.
     """
 
     rules: tuple[Rule, ...]
     regions: tuple[Region, ...]
     compiled: bool
+    remembers: bool
+    #: Marks, in the memo of a node, that no rule applies to it or to what it stands on.
+    mark: str = field(repr=False, compare=False)
     #: For each op the rules that can apply to it.
     index: dict[Ops, tuple[Rule, ...]] = field(repr=False, compare=False)
     #: For each op what finds the first rule that applies, None where no rule is for the op; and so for regions.
     finders: dict[Ops, Find | None] = field(repr=False, compare=False)
     finders_of_regions: dict[Ops, Callable[[UOp], Region | None] | None] = field(repr=False, compare=False)
 
-    def __init__(self, rules: Iterable[Rule], regions: Iterable[Region] = (), compiled: bool = True) -> None:
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        regions: Iterable[Region] = (),
+        compiled: bool = True,
+        remembers: bool = False,
+    ) -> None:
         set_ = object.__setattr__
         set_(self, "rules", tuple(rules))
         set_(self, "regions", tuple(dict.fromkeys(regions)))
         set_(self, "compiled", compiled)
+        set_(self, "remembers", remembers)
+        set_(self, "mark", f"rewritten {next(_number)}")
         set_(self, "index", _ByOp(lambda op: tuple(r for r in self.rules if r.pattern.op in (op, None))))
         set_(self, "finders", _ByOp(self._finder))
         set_(self, "finders_of_regions", _ByOp(self._finder_of_regions))
@@ -151,6 +166,13 @@ class RuleSet:
         return RuleSet(
             self.rules + other.rules, self.regions + other.regions, self.compiled and other.compiled
         )
+
+    def remembering(self) -> RuleSet:
+        """These rules as a set that remembers which nodes none of them applies to, so that no rewrite enters them again.
+
+        For rules that depend on the node alone, neither on a context nor on what can change, and for a set that lasts.
+        """
+        return RuleSet(self.rules, self.regions, self.compiled, remembers=True)
 
     def source(self, op: Ops) -> str:
         """The source of the function that the rules of an op become."""

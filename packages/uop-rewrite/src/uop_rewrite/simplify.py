@@ -13,7 +13,7 @@ from .passes import Pass
 from .symbolic import folding, symbolic
 
 #: Index arithmetic, and sums over ranges that need no loop.
-_collapsing = symbolic + collapse
+_collapsing = (symbolic + collapse).remembering()
 
 
 @dataclass(frozen=True)

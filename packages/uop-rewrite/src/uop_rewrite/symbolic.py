@@ -234,7 +234,7 @@ identities = RuleSet(
 )  # fmt: skip
 
 #: What needs no guard: the rules by which expressions are simplified where one holds.
-plain = folding + decided + identities + index_rules
+plain = (folding + decided + identities + index_rules).remembering()
 
 
 def _simplify(node: UOp) -> UOp:
@@ -270,4 +270,4 @@ guarded = RuleSet(
 )
 
 #: What index arithmetic and its conditions need, and no more than holds for every type.
-symbolic = plain + guarded
+symbolic = (plain + guarded).remembering()
