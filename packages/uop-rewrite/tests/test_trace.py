@@ -33,7 +33,7 @@ from uop_rewrite import (
     var,
 )
 
-SCHEMA = json.loads((files("uop_rewrite") / "trace.schema.json").read_text())
+SCHEMA = jsonschema.Draft202012Validator(json.loads((files("uop_rewrite") / "trace.schema.json").read_text()))
 X, Y = UOp.param(0, 4, dtypes.i32), UOp.param(1, 4, dtypes.i32)
 x, y, a = var("x"), var("y"), const("a")
 
@@ -187,11 +187,13 @@ def test_what_a_single_walk_made_is_not_taken_for_what_it_met() -> None:
     assert trace.passes[0].links() == {X + Y: [X - Y], X - Y: [X + Y], root: [result]}
 
 
-def test_what_became_of_what_a_step_made_is_linked_to_where_the_step_was() -> None:
-    wrap = Rule("wrap", op(Ops.SUB, x, y), lambda x, y: -(x + x).maximum(y))
+WRAP = Rule("wrap", op(Ops.SUB, x, y), lambda x, y: -(x + x).maximum(y))
+
+
+@pytest.mark.parametrize("sets", [(RuleSet([TWICE, WRAP]),), (RuleSet([WRAP]), RuleSet([TWICE]))], ids=len)
+def test_what_became_of_what_a_step_made_is_linked_to_where_the_step_was(sets: tuple[RuleSet, ...]) -> None:
     trace = Trace()
-    with observing(trace):
-        result = graph_rewrite(X - Y, RuleSet([TWICE, wrap]))
+    result = trace.run(X - Y, [InTurn(sets)])
     two, double = X.const_like(2), X * 2
     assert result is -double.maximum(Y)
     assert trace.passes[0].links() == {X - Y: [result, two, double, double.maximum(Y)]}
@@ -253,12 +255,27 @@ def test_a_trace_of_rules_without_end_is_kept() -> None:
     assert good.after is X * Y
     assert "rewrite: 3 steps, 5 nodes before, an error" in list(trace_text(trace))
     found = trace_json(trace)
-    jsonschema.validate(found, SCHEMA)
+    SCHEMA.validate(found)
     assert found["passes"][0]["after"] is None
     assert found["passes"][0]["rewrites"][0]["result"] is None
 
 
 # JSON
+
+
+def test_the_schema_is_one_and_refuses_what_it_should() -> None:
+    SCHEMA.check_schema(SCHEMA.schema)
+    trace = Trace()
+    trace.run(X * 1, [Plain()])
+    found = trace_json(trace)
+    assert SCHEMA.is_valid(found)
+    for wrong in (
+        {"version": 2},
+        {"nodes": None},
+        {"more": 1},
+        {"passes": [{**found["passes"][0], "before": -1}]},
+    ):
+        assert not SCHEMA.is_valid({**found, **wrong})
 
 
 def line(number: int, node: dict[str, Any]) -> str:
@@ -272,7 +289,7 @@ def test_the_json_of_a_trace_keeps_to_its_schema_and_has_all_of_it(kit: Any, dat
     trace = Trace()
     trace.run(root, [Fold(), Simplify()])
     found = json.loads(json.dumps(trace_json(trace)))
-    jsonschema.validate(found, SCHEMA)
+    SCHEMA.validate(found)
     nodes = parse_uir("".join(line(i, node) for i, node in enumerate(found["nodes"]))).nodes
     for node, row in zip(nodes, found["nodes"], strict=True):
         assert row["op"] == node.op.value

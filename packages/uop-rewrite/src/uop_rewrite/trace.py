@@ -87,7 +87,8 @@ class PassTrace:
             for node, place in replay.origins.items():
                 source = standing[place][0] if place in standing else below.get(place)
                 if source is not None:
-                    below.setdefault(node, source)
+                    below[node] = source
+            below |= {new: below[node] for node, new in replay.became.items() if node in below}
             moved = [
                 (node, new) for node, new in replay.became.items() if node is not new and node in standing
             ]
