@@ -135,6 +135,8 @@ _BY_NAME = {dtype.name: dtype for dtype in (*dtypes.all, dtypes.void)}
 _FLOATS = frozenset(dtypes.floats)
 #: For `struct`: a float, and the unsigned integer that holds its bits.
 _FORMATS = {dtypes.f64: (Struct("<d"), Struct("<Q")), dtypes.f32: (Struct("<f"), Struct("<I"))}
+#: Those that struct rounds to as we do; of an f16 NaN it would not read the payload.
+_ROUNDING = {**_FORMATS, dtypes.f16: (Struct("<e"), Struct("<H"))}
 
 
 def by_name(name: str) -> DType:
@@ -186,8 +188,8 @@ def float_from_bits(dtype: DType, bits: int) -> float:
 
 def float_to_bits(dtype: DType, value: float) -> int:
     """The bit pattern of a value rounded to nearest even; a value past the range becomes an infinity."""
-    if dtype in _FORMATS and not math.isnan(value):  # of a NaN, struct may not keep the payload
-        to_float, to_bits = _FORMATS[dtype]
+    if dtype in _ROUNDING and not math.isnan(value):  # of a NaN, struct may not keep the payload
+        to_float, to_bits = _ROUNDING[dtype]
         try:
             bits: int = to_bits.unpack(to_float.pack(value))[0]
         except OverflowError:  # finite, and past the range

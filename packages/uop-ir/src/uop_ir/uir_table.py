@@ -194,6 +194,9 @@ def _read_const(fields: dict[str, Any]) -> Const:
     return Const(dtype, value)
 
 
+_INFINITE = {dtype: float_to_bits(dtype, math.inf) for dtype in dtypes.floats}
+
+
 def _float_bits(token: Token, dtype: DType) -> int:
     """The bits of a hexadecimal or decimal float, rounded to nearest even (through f64)."""
     try:
@@ -206,7 +209,7 @@ def _float_bits(token: Token, dtype: DType) -> int:
         bits = float_to_bits(dtype, value)
     except OverflowError:
         value, bits = math.inf, float_to_bits(dtype, math.inf)
-    if math.isinf(float_from_bits(dtype, bits)) and "inf" not in token.text.lower():
+    if bits & (1 << (dtype.bits - 1)) - 1 == _INFINITE[dtype] and "inf" not in token.text.lower():
         raise Fault(token, f"{quote(token)} does not fit {dtype}", "write inf for an infinity")
     return bits
 
