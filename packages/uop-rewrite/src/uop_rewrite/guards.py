@@ -7,13 +7,14 @@ sum; where the sum stands in an expression, it can be taken for a variable with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from uop_ir import Kind, Ops, UOp, dtypes
 
 from .bounds import bounds
 from .comparison import FALSE, TRUE, complement, less, negated
 from .linear import Linear, compact, linear, ordered
+from .rules import COMPARISONS
 
 Simplify = Callable[[UOp], UOp]
 
@@ -21,9 +22,7 @@ Simplify = Callable[[UOp], UOp]
 MOST_NODES = 200
 MOST_CLAUSES = 16
 #: Ops for whose sake it is worth to know more about their operands.
-_PROFIT = frozenset(
-    {Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.AND, Ops.OR, Ops.MUL}
-)
+_PROFIT = frozenset({Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.AND, Ops.OR})
 #: An expression with one of these depends on more than the values of its leaves, or touches memory though the
 #: guard fails.
 _IMPURE = frozenset(
@@ -62,9 +61,16 @@ class Fact:
 
 
 def fact(clause: UOp) -> Fact | None:
-    """What a comparison of indices says; None of another clause."""
+    """What a comparison of indices says; None of another clause. Kept in its memo."""
     if clause.op not in (Ops.CMPLT, Ops.CMPEQ) or clause.src[0].dtype.kind is not Kind.INDEX or clause.shape:
         return None
+    if "fact" not in clause.memo:
+        clause.memo["fact"] = _fact(clause)
+    found: Fact | None = clause.memo["fact"]
+    return found
+
+
+def _fact(clause: UOp) -> Fact | None:
     sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)
     if not sum_.terms:
         return None
@@ -79,38 +85,58 @@ def fact(clause: UOp) -> Fact | None:
     return Fact(terms, least, greatest)
 
 
-@dataclass
 class Facts:
     """What a set of clauses says together: the interval of each sum, and conditions that are true as they stand."""
 
-    spans: dict[tuple[tuple[UOp, int], ...], tuple[int | None, int | None]] = field(default_factory=dict)
-    true: dict[UOp, UOp] = field(default_factory=dict)
-
-    def add(self, clause: UOp) -> None:
-        self.true[clause] = TRUE
-        self.true[complement(clause)] = FALSE
-        said = fact(clause)
-        if said is not None:
-            least, greatest = self.spans.get(said.terms, (None, None))
-            self.spans[said.terms] = _most(least, said.least), _least(greatest, said.greatest)
+    def __init__(self, conditions: Iterable[UOp]) -> None:
+        self.spans: dict[tuple[tuple[UOp, int], ...], tuple[int | None, int | None]] = {}
+        self.known: dict[UOp, UOp] = {}
+        for clause in conditions:
+            said = fact(clause)
+            if said is not None:
+                least, greatest = self.spans.get(said.terms, (None, None))
+                self.spans[said.terms] = _most(least, said.least), _least(greatest, said.greatest)
+            else:
+                self.known[clause] = TRUE
+                self.known[complement(clause)] = FALSE
 
     def interval(self, sum_: Linear) -> tuple[int, int]:
         """Bounds of a sum: its own, or those of a fact about a part of it and of what is left."""
         least, greatest = sum_.interval()
+        coefficients = dict(sum_.terms)
         for terms, (lo, hi) in self.spans.items():
-            for factor in {
-                k // terms[0][1] for t, k in sum_.terms if t is terms[0][0] and k % terms[0][1] == 0
-            }:
-                left = sum_.plus(Linear(terms, 0), -factor)
-                if len(left.terms) > len(sum_.terms) - len(terms):
-                    continue
-                low, high = left.interval()
-                lower, upper = (lo, hi) if factor > 0 else (hi, lo)
-                if lower is not None:
-                    least = max(least, low + lower * factor)
-                if upper is not None:
-                    greatest = min(greatest, high + upper * factor)
+            first, k = terms[0]
+            factor, rest = divmod(coefficients.get(first, 0), k)
+            if rest or not factor or any(coefficients.get(t, 0) != factor * j for t, j in terms):
+                continue
+            low, high = sum_.plus(Linear(terms, 0), -factor).interval()
+            lower, upper = (lo, hi) if factor > 0 else (hi, lo)
+            if lower is not None:
+                least = max(least, low + lower * factor)
+            if upper is not None:
+                greatest = min(greatest, high + upper * factor)
         return least, greatest
+
+    def decide(self, condition: UOp) -> UOp | None:
+        """TRUE or FALSE for a condition that the facts decide."""
+        if condition in self.known:
+            return self.known[condition]
+        if (
+            condition.op not in COMPARISONS
+            or condition.src[0].dtype.kind is not Kind.INDEX
+            or condition.shape
+        ):
+            return None
+        if not self.spans:
+            return None
+        least, greatest = self.interval(linear(condition.src[0]).plus(linear(condition.src[1]), -1))
+        if condition.op is Ops.CMPLT:
+            return TRUE if greatest < 0 else FALSE if least >= 0 else None
+        if least > 0 or greatest < 0:
+            return FALSE if condition.op is Ops.CMPEQ else TRUE
+        if least == greatest == 0:
+            return TRUE if condition.op is Ops.CMPEQ else FALSE
+        return None
 
 
 def _most(a: int | None, b: int | None) -> int | None:
@@ -126,15 +152,17 @@ def given(conditions: Sequence[UOp], node: UOp, simplify: Simplify) -> UOp:
     nodes = node.toposort()
     if len(nodes) > MOST_NODES or any(n.op in _IMPURE for n in nodes):
         return node
-    facts = Facts()
-    for condition in conditions[:MOST_CLAUSES]:
-        facts.add(condition)
-    known = {n: facts.true[n] for n in nodes if n in facts.true}
+    conditions = conditions[:MOST_CLAUSES]
+    if (
+        not any((n.op in _PROFIT and n is not node) or n in conditions for n in nodes)
+        and node.op not in _PROFIT - COMPARISONS
+    ):
+        return node
+    facts = Facts(conditions)
+    known = {n: found for n in nodes if n.dtype is dtypes.bool and (found := facts.decide(n)) is not None}
     if known:
         node = _better(node, simplify(node.substitute(known)))
         nodes = node.toposort()
-    if not any(n.op in _PROFIT for n in nodes):
-        return node
     together: dict[UOp, UOp] = {}
     for number, (terms, (lo, hi)) in enumerate(facts.spans.items()):
         if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in nodes:
@@ -205,7 +233,7 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
     i = 0
     while i < min(len(kept), MOST_CLAUSES):
         others = kept[:i] + kept[i + 1 :]
-        new = _decide(kept[i], others)
+        new = Facts(others[:MOST_CLAUSES]).decide(kept[i])
         if new is None:
             new = given(others, kept[i], simplify) if others else kept[i]
         if new is FALSE:
@@ -227,7 +255,7 @@ def _merge(parts: list[UOp]) -> list[UOp] | None:
     spans: dict[tuple[tuple[UOp, int], ...], tuple[int | None, int | None]] = {}
     of: dict[tuple[tuple[UOp, int], ...], list[UOp]] = {}
     for part in parts:
-        if part is FALSE or complement(part) in seen:
+        if part is FALSE or (fact(part) is None and complement(part) in seen):
             return None
         if part is TRUE:
             continue
@@ -256,23 +284,6 @@ def _merge(parts: list[UOp]) -> list[UOp] | None:
             keys = [*keys[:at], *new, *(k for k in keys[at + 1 :] if k not in rest)]
             seen = dict.fromkeys(keys)
     return list(seen)
-
-
-def _decide(clause: UOp, others: Sequence[UOp]) -> UOp | None:
-    """TRUE or FALSE where the others decide a clause."""
-    if clause.op not in (Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE) or clause.src[0].dtype.kind is not Kind.INDEX:
-        return None
-    facts = Facts()
-    for other in others[:MOST_CLAUSES]:
-        facts.add(other)
-    if not facts.spans:
-        return None
-    least, greatest = facts.interval(linear(clause.src[0]).plus(linear(clause.src[1]), -1))
-    if clause.op is Ops.CMPLT:
-        return TRUE if greatest < 0 else FALSE if least >= 0 else None
-    if least > 0 or greatest < 0:
-        return FALSE if clause.op is Ops.CMPEQ else TRUE
-    return None
 
 
 def disjunction(node: UOp, simplify: Simplify) -> UOp | None:

@@ -12,7 +12,7 @@ from math import gcd
 from uop_ir import DType, Ops, UOp, dtypes
 
 from . import value_sets as sets
-from .bounds import values
+from .bounds import bounds, values
 from .value_sets import ValueSet
 
 
@@ -41,8 +41,13 @@ class Linear:
         return total
 
     def interval(self) -> tuple[int, int]:
-        """Bounds of the sum."""
-        return self.values()[:2]
+        """Bounds of the sum: those of `values` without the steps, which take longer."""
+        least = greatest = self.constant
+        for term, k in self.terms:
+            low, high = bounds(term)
+            least += k * (low if k > 0 else high)
+            greatest += k * (high if k > 0 else low)
+        return least, greatest
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """This form and `factor` times another."""
