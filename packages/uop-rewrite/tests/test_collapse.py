@@ -190,8 +190,74 @@ def test_repeat_is_for_integers_and_free_ranges(kit: Any) -> None:
     check(kit, total(i + R.cast(dtypes.i32), R), {i: 3}, gone=False)
     check(kit, i.reduce(Ops.MUL, 0, [R]), {i: 3}, gone=False)
     inner = UOp.range(R + 1, 7)
-    after = check(kit, total(i, R, inner), {i: 3}, gone=False)  # a sum of i * (R + 1) over R
-    assert after.src[1:] == (R,)
+    after = check(kit, total(i, R, inner), {i: 3}, gone=False)  # i times a sum of R + 1 over R
+    assert [n.src[1:] for n in after.toposort() if n.op is Ops.REDUCE] == [(R,)]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.u8, dtypes.i64, dtypes.index], ids=str)
+def test_count_what_a_condition_lets_through(kit: Any, dtype: DType) -> None:
+    """Triangles and windows: sums of a value over the part of a range between two others."""
+    x = UOp.variable("x", -5, 5) if dtype is dtypes.index else kit.scalar("x", dtype)
+    v, w = UOp.variable("v", -2, SIZE + 2), UOp.variable("w", -1, 4)
+    r, less = R, UOp.const(dtypes.index, -1)
+    for condition in (
+        r < v, v < r, (v < r) & (r < w), (less < r - v) & (r - v < 3), r + w < v, (r < v) & (w < 3), (r < v) & (r < w),
+    ):  # fmt: skip
+        for i, j in product(range(-2, SIZE + 3), (-1, 0, 2, 4)):
+            given = {v: i, w: j, x: 3}
+            used = {n: given[n] for n in given if n in condition.toposort() or n is x}
+            check(kit, total(pick(condition, x), R), used)
+
+
+def test_count_needs_a_value_and_bounds_free_of_the_range(kit: Any) -> None:
+    v, f, i = UOp.variable("v", 0, 4), kit.scalar("f", dtypes.f32), kit.scalar("i", dtypes.i32)
+    r = R
+    for before in (
+        total(pick(r < v, f), R),  # f added so often has other bits than a product
+        total(pick(r * 2 < v, i), R),
+        total(pick(r * r < v, i), R),
+        total(pick(r < v, R.cast(dtypes.i32)), R),
+        total(pick((r < v) | (v < 2), i), R),
+        total((r < v).where(i, i.const_like(1)), R),
+        pick(r < v, i).reduce(Ops.MUL, 0, [R]),
+    ):
+        for value in range(5):
+            inputs = {n: 3 if n.dtype is dtypes.i32 else 0.1 for n in (f, i) if n in before.toposort()}
+            check(kit, before, {v: value, **inputs}, gone=False)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.u8, dtypes.i32, dtypes.index], ids=str)
+def test_what_does_not_change_goes_out_of_a_sum(kit: Any, dtype: DType) -> None:
+    x = UOp.variable("x", -5, 5) if dtype is dtypes.index else kit.scalar("x", dtype)
+    r, q = (u if dtype is dtypes.index else u.cast(dtype) for u in (R, Q))
+    for value, ranges in (
+        (r + x, (R,)),
+        (r * x, (R,)),
+        (r + q + x + 7, (R, Q)),
+        (r * q * x, (R, Q)),
+        (r * r - x * 3, (R,)),
+    ):
+        after = check(kit, total(value, *ranges), {x: 3}, gone=False)
+        for node in after.toposort():
+            assert node.op is not Ops.REDUCE or x not in node.toposort()
+
+
+def test_what_does_not_change_in_a_sum_of_floats_stays(kit: Any) -> None:
+    f = kit.scalar("f", dtypes.f32)
+    for value in (R.cast(dtypes.f32) + f, R.cast(dtypes.f32) * f):
+        assert check(kit, total(value, R), {f: 0.1}, gone=False).op is Ops.REDUCE
+    inner = UOp.range(R + 1, 7)  # how often depends on another range
+    i = kit.scalar("i", dtypes.i32)
+    check(kit, total(inner.cast(dtypes.i32) + i, R, inner), {i: 3}, gone=False)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.f32, dtypes.index], ids=str)
+def test_the_greatest_of_what_does_not_change(kit: Any, dtype: DType) -> None:
+    x = UOp.variable("x", -5, 5) if dtype is dtypes.index else kit.scalar("x", dtype)
+    n = UOp.variable("n", 0, 3)
+    for value in (0, 1, 3) if dtype is dtypes.index else kit.special(dtype):
+        check(kit, x.reduce(Ops.MAX, 0, [R]), {x: value})
+        check(kit, x.reduce(Ops.MAX, 0, [UOp.range(n, 5)]), {x: value, n: 0}, gone=False)
 
 
 def test_tensor_level_reductions_stay() -> None:

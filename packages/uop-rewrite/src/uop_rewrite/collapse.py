@@ -13,7 +13,7 @@ from .bounds import bounds
 from .guards import clauses, combine
 from .linear import Linear, compact, linear
 from .pattern import Pattern
-from .rules import INTEGERS, VALUES, Rule, RuleSet
+from .rules import INTEGERS, NUMBERS, VALUES, Rule, RuleSet
 
 
 def _uses(nodes: Sequence[UOp], r: UOp) -> bool:
@@ -109,9 +109,98 @@ def _repeat(n: UOp) -> UOp | None:
     return None
 
 
+def _count(n: UOp) -> UOp | None:
+    """sum over r of where(a <= r < b and rest, v, 0) == where(rest, v * (min(b, end) - max(a, 0)), 0).
+
+    For integers, v and rest free of r, and a count that is not less than 0.
+    """
+    value, ranges = n.src[0], n.src[1:]
+    if n.arg != (Ops.ADD, 0) or value.op is not Ops.WHERE or value.shape != ():
+        return None
+    condition, chosen, other = value.src
+    if other.op is not Ops.CONST or other.arg.bits != 0:
+        return None
+    for r in ranges:
+        left = tuple(q for q in ranges if q is not r)
+        if _uses([chosen, *left], r):
+            continue
+        lowers, uppers, rest = [UOp.const(dtypes.index, 0)], [r.src[0]], []
+        for clause in clauses(condition):
+            if not _uses([clause], r):
+                rest.append(clause)
+                continue
+            limit = _limit(clause, r)
+            if limit is None:
+                break
+            (lowers if limit[0] else uppers).append(limit[1])
+        else:
+            lower, negated_upper = lowers[0], -uppers[0]
+            for bound in lowers[1:]:
+                lower = lower.maximum(bound)
+            for bound in uppers[1:]:
+                negated_upper = negated_upper.maximum(-bound)
+            total = chosen * (-negated_upper - lower).maximum(0).cast(n.dtype)
+            guard = combine(rest)
+            new = total if guard is None else guard.where(total, n.const_like(0))
+            return UOp(Ops.REDUCE, (new, *left), n.arg) if left else new
+    return None
+
+
+def _limit(clause: UOp, r: UOp) -> tuple[bool, UOp] | None:
+    """What a comparison says of r alone: (true, a) for a <= r, (false, b) for r < b; None where it says more."""
+    if clause.op is not Ops.CMPLT or clause.src[0].dtype.kind is not Kind.INDEX:
+        return None
+    sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)  # k * r + z < 0
+    k = dict(sum_.terms).get(r, 0)
+    z = compact(sum_.plus(Linear(((r, 1),), 0), -k))
+    if k not in (1, -1) or _uses([z], r):
+        return None
+    return (True, z + 1) if k < 0 else (False, -z)
+
+
+def _invariant(n: UOp) -> UOp | None:
+    """sum of (v + w) == sum of v + w * iterations, and sum of v * w == w * sum of v, for w free of all ranges."""
+    value, ranges = n.src[0], n.src[1:]
+    if (
+        n.arg != (Ops.ADD, 0)
+        or value.shape != ()
+        or not ranges
+        or any(_uses([r.src[0]], q) for r in ranges for q in ranges)
+    ):
+        return None
+    free = [(t, k) for t, k in linear(value).terms if not any(_uses([t], r) for r in ranges)]
+    bound = Linear(tuple(t for t in linear(value).terms if t not in free), 0)
+    fixed = Linear(tuple(free), linear(value).constant)
+    if bound.terms and (fixed.terms or fixed.constant):
+        times = UOp.const(n.dtype, 1)
+        for r in ranges:
+            times = times * r.src[0].maximum(0).cast(n.dtype)
+        return UOp(Ops.REDUCE, (compact(bound, n.dtype), *ranges), n.arg) + compact(fixed, n.dtype) * times
+    if value.op is Ops.MUL:
+        for v, w in (value.src, value.src[::-1]):
+            if not any(_uses([w], r) for r in ranges):
+                return UOp(Ops.REDUCE, (v, *ranges), n.arg) * w
+    return None
+
+
+def _greatest(n: UOp) -> UOp | None:
+    """max over r of v == v, where v does not depend on r, which has at least one value."""
+    value, ranges = n.src[0], n.src[1:]
+    if n.arg != (Ops.MAX, 0):
+        return None
+    for r in ranges:
+        left = tuple(q for q in ranges if q is not r)
+        if not _uses([value, *left], r) and bounds(r.src[0])[0] > 0:
+            return UOp(Ops.REDUCE, (value, *left), n.arg) if left else value
+    return None
+
+
 collapse = RuleSet(
     [
         Rule("pick", Pattern(Ops.REDUCE, None, "n"), _pick, types=VALUES),
+        Rule("count", Pattern(Ops.REDUCE, None, "n"), _count, types=INTEGERS),
         Rule("repeat", Pattern(Ops.REDUCE, None, "n"), _repeat, types=INTEGERS),
+        Rule("invariant", Pattern(Ops.REDUCE, None, "n"), _invariant, types=INTEGERS),
+        Rule("greatest", Pattern(Ops.REDUCE, None, "n"), _greatest, types=NUMBERS),
     ]
 )

@@ -14,7 +14,7 @@ from uop_ir import Kind, Ops, UOp, dtypes
 from .bounds import bounds
 from .comparison import FALSE, TRUE, complement, less, negated
 from .linear import Linear, compact, linear, ordered
-from .rules import COMPARISONS
+from .pattern import COMPARISONS
 
 Simplify = Callable[[UOp], UOp]
 

@@ -89,6 +89,9 @@ EXAMPLES: dict[str, Callable[[UOp, UOp, UOp, UOp], UOp]] = {
     "choice under its condition": lambda i, f, p, q: (V < 1).where(V.maximum(1), V),
     "index under its validity": lambda i, f, p, q: UOp.param(0, 4, dtypes.i32).index(R % 4, R < 4).load(),
     "pick": lambda i, f, p, q: R.eq(V).where(f, f.const_like(0)).reduce(Ops.ADD, 0, [R]),
+    "count": lambda i, f, p, q: (R < V).where(i, i.const_like(0)).reduce(Ops.ADD, 0, [R]),
+    "invariant": lambda i, f, p, q: (R.cast(i.dtype) * i).reduce(Ops.ADD, 0, [R]),
+    "greatest": lambda i, f, p, q: f.reduce(Ops.MAX, 0, [R]),
     "repeat": lambda i, f, p, q: i.reduce(Ops.ADD, 0, [R]),
 }
 
