@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from uop_ir import INDEX_MAPS, BoundsError, Ops, UOp, definition
-from uop_rewrite import Before, Pass, Pattern, Rule, RuleSet, Simplify, bounds, check_order, graph_rewrite
+from uop_rewrite import (
+    Before,
+    Pass,
+    Pattern,
+    Rule,
+    RuleSet,
+    Simplify,
+    bounds,
+    check_order,
+    graph_rewrite,
+    spread,
+)
 
 from .accumulate import accumulate
 from .expand import expand
@@ -128,6 +139,15 @@ class Resimplify(Simplify):
     purpose: ClassVar = "fold what expand and define made"
 
 
+@dataclass(frozen=True)
+class Spread(Pass):
+    name: ClassVar = "spread"
+    purpose: ClassVar = "index sums term by term, each in the loop that it needs"
+
+    def run(self, root: UOp) -> UOp:
+        return graph_rewrite(root, spread)
+
+
 def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
     """The passes of a kernel, in order, with these freedoms."""
     return (
@@ -140,6 +160,7 @@ def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
         Widen(),
         Accumulate(freedoms.contract),
         Resimplify(),
+        Spread(),
     )
 
 
@@ -157,5 +178,6 @@ ORDER: tuple[Before, ...] = (
     Before("expand", "accumulate", "an accumulator is needed for each copy and lane"),
     Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
     Before("define", "resimplify", "definitions bring constants"),
+    Before("resimplify", "spread", "what simplifies makes sums short, not easy to hoist"),
 )
 check_order(PASSES, ORDER)

@@ -11,6 +11,7 @@ from .profile import Profile
 from .rules import ANY, BOOL, FLOATS, INDEX, INTEGERS, NUMBERS, VALUES, Region, RewriteError, Rule, RuleSet
 from .settings import settings
 from .simplify import Fold, Simplify
+from .sums import spread
 from .symbolic import folding, symbolic
 from .trace import Trace
 from .trace_html import trace_html
@@ -53,6 +54,7 @@ __all__ = [
     "observing",
     "run_passes",
     "settings",
+    "spread",
     "symbolic",
     "trace_html",
     "trace_json",

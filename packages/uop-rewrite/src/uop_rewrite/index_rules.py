@@ -14,9 +14,9 @@ from .casts import peel, through
 from .comparison import equal, less, unequal
 from .division import divide, divide_by_term, remainder, remainder_by_term
 from .linear import linear
-from .pattern import CAST, CMPEQ, CMPLT, CMPNE, DIV, MAX, MOD, MUL, Pattern, a, c, x, y
-from .rules import INDEX, INTEGERS, VALUES, Region, Rule, RuleSet
-from .sums import collect, multiply
+from .pattern import CAST, CMPEQ, CMPLT, CMPNE, DIV, MAX, MOD, MUL, Pattern, c, x, y
+from .rules import INDEX, INTEGERS, VALUES, Rule, RuleSet
+from .sums import SUM_OPS, SUMS, collect, multiply
 
 
 def _positive(c: UOp) -> bool:
@@ -67,7 +67,7 @@ index_rules = RuleSet(
         Rule("order factors", MUL(x, y), multiply, types=INDEX, when=lambda x, y: _no_constant(x) and _no_constant(y)),
         *(
             Rule("collect terms", Pattern(op, None, "n"), collect, types=INTEGERS)
-            for op in (Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL)
+            for op in SUM_OPS
         ),
         # x // c == ...                             see division.divide
         Rule("div of sum", DIV(x, c), lambda x, c: divide(x, c.arg.bits), when=_positive, types=INDEX),
@@ -95,7 +95,5 @@ index_rules = RuleSet(
         ),
         Rule("cast through", CAST(CAST(x)).named("n"), through, types=INTEGERS),
     ],
-    regions=[
-        Region("sums", (*map(Pattern, (Ops.ADD, Ops.SUB, Ops.NEG)), MUL(x, a)), INTEGERS),
-    ],
+    regions=[SUMS],
 )  # fmt: skip

@@ -6,7 +6,13 @@ from uop_ir import Kind, Ops, UOp
 
 from .casts import fits, index_cast
 from .division import recombine
-from .linear import Linear, compact, form, linear
+from .linear import Linear, build, compact, form, linear
+from .pattern import MUL, Pattern, a, x
+from .rules import INDEX, INTEGERS, Region, Rule, RuleSet
+
+SUM_OPS = (Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL)
+#: A sum of many terms, whose prefixes are not rewritten each on its own.
+SUMS = Region("sums", (*map(Pattern, (Ops.ADD, Ops.SUB, Ops.NEG)), MUL(x, a)), INTEGERS)
 
 
 def collect(n: UOp) -> UOp:
@@ -70,3 +76,11 @@ def multiply(x: UOp, y: UOp) -> UOp | None:
     if factors == 1 and new.src == (x, y):
         return None
     return new if factors == 1 else new * factors
+
+
+#: Index sums term by term, as the last step before a program is written: a term can then stand outside of the loops
+#: that it does not depend on, which no part of `(i * 8 + j) * 8 + k` can.
+spread = RuleSet(
+    [Rule("spread terms", Pattern(op, None, "n"), lambda n: build(linear(n)), types=INDEX) for op in SUM_OPS],
+    regions=[SUMS],
+)
