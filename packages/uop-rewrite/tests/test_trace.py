@@ -379,6 +379,38 @@ def test_a_viewer_needs_no_more_than_the_json(kit: Any, data: st.DataObject) -> 
         assert ordered(viewer.graph(rewrite, len(rewrite["steps"]))) is trace.passes[0].after
 
 
+def test_the_json_of_a_small_trace() -> None:
+    n = UOp.variable("n", 1, 4)
+    part = X.shrink(((0, n),))
+    trace = Trace()
+    trace.run((part + part) * 1, [Plain()])
+    found = trace_json(trace)
+    assert [found["nodes"][i]["shape"] for i in (0, 1, 3)] == [[4], [], [None]]
+    (step,) = found["passes"]
+    two, one = step["rewrites"][0]["steps"]
+    assert (two["rule"], two["at"], two["before"]) == ("twice", step["before"] - 2, step["before"] - 2)
+    assert (one["rule"], one["at"], one["after"]) == ("times one", step["before"], two["after"])
+    assert one["before"] not in (one["at"], one["after"])
+
+
+def test_a_rewrite_whose_result_is_not_used_is_in_the_json() -> None:
+    class Aside(Pass):
+        name: ClassVar = "aside"
+        purpose: ClassVar = "finds out, and changes nothing"
+
+        def run(self, root: UOp) -> UOp:
+            assert graph_rewrite(Y + (root * 1), PLAIN) is Y + root
+            return root
+
+    trace = Trace()
+    trace.run(X, [Aside()])
+    found = trace_json(trace)
+    SCHEMA.validate(found)
+    (step,) = found["passes"]
+    assert step["before"] == step["after"]
+    assert found["nodes"][step["rewrites"][0]["result"]]["op"] == "add"
+
+
 def test_first_nodes_take_the_first_numbers() -> None:
     trace = Trace()
     trace.run(X * 1, [Plain()])
@@ -389,6 +421,7 @@ def test_first_nodes_take_the_first_numbers() -> None:
         "const 1 : dtype=i32",
         "mul %1, %2",
     ]
+    assert list(trace_text(trace))[-1] == "plain: 1 step, 3 nodes before, 1 after"
 
 
 # text

@@ -146,7 +146,8 @@ def test_a_page_has_what_the_trace_has(kit: Any, data: st.DataObject) -> None:
 
 def named(name: str) -> Page:
     """The page of a trace in which all that can have a name has this one."""
-    rule = Rule(name, Pattern(Ops.NEG, (var("x"),)), lambda x: x)
+    x, y = (UOp.buffer(4, dtypes.i32, device=name) for _ in range(2))
+    rule = Rule(name, Pattern(Ops.NEG, (var("x"),)), lambda x: y)
 
     class Named(Pass):
         purpose: ClassVar = name
@@ -155,9 +156,8 @@ def named(name: str) -> Page:
             return graph_rewrite(root, RuleSet([rule]))
 
     Named.name = name
-    x = UOp.buffer(4, dtypes.i32, device=name)
     trace = Trace()
-    assert trace.run(-x, [Named()]) is x
+    assert trace.run(-x, [Named()]) is y
     return check(trace, name)
 
 
@@ -169,6 +169,26 @@ def test_names_stay_text(name: str) -> None:
     ]
     assert name in page.columns[1].about
     assert page.columns[1].steps[0][3].startswith(name)
+
+
+def test_a_step_leads_to_a_node_of_the_column_before() -> None:
+    wrap = Rule("wrap", Pattern(Ops.SUB, (var("x"), var("y"))), lambda x, y: -(x * 1).maximum(y))
+    one = Rule("times one", Pattern(Ops.MUL, (var("x"), var("a"))), lambda x: x)
+
+    class Both(Pass):
+        name: ClassVar = "both"
+        purpose: ClassVar = ""
+
+        def run(self, root: UOp) -> UOp:
+            return graph_rewrite(root, RuleSet([wrap, one]))
+
+    x, y = UOp.param(0, 4, dtypes.i32), UOp.param(1, 4, dtypes.i32)
+    trace = Trace()
+    assert trace.run(x - y, [Both()]) is -x.maximum(y)
+    assert [(title[:9], at) for at, _, _, title, _ in check(trace, "a").columns[1].steps] == [
+        ("wrap: %2 ", 2),
+        ("times one", 2),
+    ]
 
 
 def test_a_page_needs_nothing_else() -> None:
