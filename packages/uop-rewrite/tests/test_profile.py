@@ -57,6 +57,19 @@ def test_the_time_of_rules_within_a_rule_is_counted_once() -> None:
     assert step.seconds > sum(rule.seconds for rule in step.rules.values())
 
 
+def test_the_time_of_a_rule_within_another_is_taken_from_that_one_only() -> None:
+    def look(x: UOp) -> None:
+        graph_rewrite(-x, RuleSet([SLOW]))
+
+    looks = Rule("looks", Pattern(Ops.NEG, (x,)), look)
+    profile = Profile()
+    profile.run(-X, [Rewrite(RuleSet([looks, SLOW]))])
+    rules = profile.passes[0].rules
+    assert rules["slow"].tried == 2
+    assert rules["slow"].seconds >= 2 * PAUSE
+    assert PAUSE > rules["looks"].seconds > 0
+
+
 def test_rules_are_timed_outside_of_passes_too() -> None:
     profile = Profile()
     with observing(profile):
