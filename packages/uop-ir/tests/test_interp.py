@@ -558,3 +558,12 @@ def test_a_linear_program_does_what_its_graph_does(data: st.DataObject, linears:
     result = outcome(straight)
     assert result is not None
     assert result == outcome(UOp.sink(*ends))
+
+
+def test_a_constant_index_past_64_bits_is_an_overflow() -> None:
+    """An index is a mathematical integer; the interpreter, which has 64 bits for it, says so and computes no other."""
+    x, big = UOp.variable("x", 0, 9), UOp.const(dtypes.index, 1 << 64)
+    for node in (big, x + big, (x < 1).where(x, big), big.cast(dtypes.i32)):
+        with pytest.raises(BoundsError, match="overflows 64 bits"):
+            evaluate([node], {x: 3})
+    assert evaluate([x < big], {x: 3})[0]

@@ -59,8 +59,12 @@ class Stores:
 
 
 def array(node: UOp, value: Any) -> Array:
-    """The value of a node as an array: memory is read."""
-    return read(value) if isinstance(value, Place) else np.asarray(value, node.dtype.numpy)
+    """The value of a node as an array: memory is read. Raises BoundsError for an index that needs more than 64 bits."""
+    if isinstance(value, Place):
+        return read(value)
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        raise BoundsError(f"{node.op!r}: index overflows 64 bits: {value}", remedy="smaller sizes")
+    return np.asarray(value, node.dtype.numpy)
 
 
 def arrays(node: UOp, values: Sequence[Any]) -> list[Array]:
