@@ -163,7 +163,9 @@ def index_op(op: Ops, *args: int) -> int:
 
 
 def to_array(value: Const) -> Array:
-    """A constant as an array of shape (), its bits kept."""
+    """A constant as an array of shape (), its bits kept. Raises BoundsError for an index that needs more than 64 bits."""
+    if value.dtype is dtypes.index and not -(1 << 63) <= value.bits < 1 << 63:
+        raise BoundsError(f"{Ops.CONST!r}: index overflows 64 bits: {value.bits}", remedy="smaller sizes")
     if value.dtype.is_float:
         return np.array(value.bits, f"u{value.dtype.itemsize}").view(value.dtype.numpy)
     return np.array(value.bits, value.dtype.numpy)
