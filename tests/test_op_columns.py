@@ -193,16 +193,11 @@ NO_INDEX_MAP = {Ops.STACK: "its operands are several: the index chooses among th
 #: Of the ops that give integers.
 NO_INTERVAL = {
     Ops.BITCAST: "the bits of a float are any integer",
-    Ops.XOR: "as wide as its type: index arithmetic has none",
-    Ops.SHL: "wraps",
-    Ops.SHR: "as wide as its type: index arithmetic has none",
-    Ops.MULACC: "made late, of floats",
     Ops.TRUNC: "of floats",
     Ops.LOAD: "what memory holds is not known",
     Ops.REDUCE: "its length is not reckoned with",
     **dict.fromkeys((Ops.RECIP, Ops.SQRT, Ops.EXP2, Ops.LOG2, Ops.SIN), "of floats"),
-    **dict.fromkeys((Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.FLIP, Ops.PAD, Ops.SHRINK), "gone before bounds are asked for"),
-    **dict.fromkeys((Ops.INDEX, Ops.ALLOC, Ops.BUFFER, Ops.STAGE, Ops.COPY, Ops.AFTER), "memory"),
+    **dict.fromkeys((Ops.INDEX, Ops.ALLOC, Ops.BUFFER, Ops.AFTER), "memory"),
     **dict.fromkeys((Ops.CALL, Ops.STORE, Ops.END, Ops.SINK, Ops.BARRIER, Ops.IF, Ops.ENDIF), "an effect"),
     Ops.WMMA: "a reserved name",
 }  # fmt: skip
@@ -304,6 +299,7 @@ def test_index_map(op: Ops) -> None:
 
 
 V, W = UOp.variable("v", 2, 9), UOp.variable("w", 1, 3)
+DIGITS = UOp.param(0, 4, dtypes.u8) % 3 + 2
 #: A node, and its interval by hand.
 INTERVALS: dict[Ops, tuple[UOp, tuple[int, int]]] = {
     Ops.PARAM: (V, (2, 9)),
@@ -318,13 +314,25 @@ INTERVALS: dict[Ops, tuple[UOp, tuple[int, int]]] = {
     Ops.MOD: (V % 4, (0, 3)),
     Ops.MAX: (V.maximum(4), (4, 9)),
     Ops.AND: (V.cast(dtypes.i32) & 7, (0, 7)),
-    Ops.OR: (V.cast(dtypes.i32) | 4, (4, 15)),
+    Ops.OR: (V.cast(dtypes.i32) | 4, (4, 13)),
+    Ops.XOR: (V.cast(dtypes.i32) ^ 4, (0, 13)),
+    Ops.SHL: (V.cast(dtypes.u8) << 2, (8, 36)),
+    Ops.SHR: (V.cast(dtypes.u8) >> 1, (1, 4)),
+    Ops.MULACC: (UOp(Ops.MULACC, (V.cast(dtypes.i32), V.cast(dtypes.i32), W.cast(dtypes.i32))), (5, 84)),
     Ops.CMPLT: (V < 10, (1, 1)),
     Ops.CMPNE: (V.ne(11), (1, 1)),
     Ops.CMPEQ: (V.eq(11), (0, 0)),
-    Ops.WHERE: ((V < 5).where(V, W), (1, 9)),
+    Ops.WHERE: ((V < 5).where(V, W), (1, 4)),
     Ops.CAST: (V.cast(dtypes.i32), (2, 9)),
     Ops.STACK: (UOp(Ops.STACK, (V, W)), (1, 9)),
+    Ops.RESHAPE: (DIGITS.reshape((4, 1)), (2, 4)),
+    Ops.EXPAND: (DIGITS.reshape((4, 1)).expand((4, 3)), (2, 4)),
+    Ops.PERMUTE: (DIGITS.reshape((2, 2)).permute((1, 0)), (2, 4)),
+    Ops.FLIP: (DIGITS.flip((True,)), (2, 4)),
+    Ops.SHRINK: (DIGITS.shrink(((1, 3),)), (2, 4)),
+    Ops.PAD: (DIGITS.pad(((1, 0),)), (0, 4)),
+    Ops.STAGE: (UOp(Ops.STAGE, (DIGITS,), AddrSpace.LOCAL), (2, 4)),
+    Ops.COPY: (UOp(Ops.COPY, (DIGITS,), "INTERP"), (2, 4)),
 }
 
 

@@ -197,7 +197,7 @@ def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
         return UOp.const(dtype, constant)
     if constant == 0:
         return total
-    return total + constant if constant > 0 else total - -constant
+    return total + constant if constant > 0 or -constant > dtype.max else total - -constant
 
 
 def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uop_ir import Kind, Ops, UOp
+from uop_ir import Kind, Ops, UOp, dtypes
 
 from .casts import fits, index_cast
 from .division import recombine
@@ -22,7 +22,7 @@ def collect(n: UOp) -> UOp:
         sum_ = recombine(sum_)
     elif n.shape == ():
         exact = _over_indices(sum_)
-        if exact is not None and fits(exact, n.dtype):
+        if exact is not None and fits(exact, n.dtype) and fits(exact, dtypes.index):
             return exact.cast(n.dtype)
     return compact(_choices(sum_, n), n.dtype)
 
@@ -30,7 +30,11 @@ def collect(n: UOp) -> UOp:
 def _over_indices(sum_: Linear) -> UOp | None:
     """The sum of the indices of which all terms are casts."""
     terms = [(index_cast(t), k) for t, k in sum_.terms]
-    if not terms or any(t is None for t, _ in terms):
+    if (
+        not terms
+        or any(t is None for t, _ in terms)
+        or not dtypes.index.min <= sum_.constant <= dtypes.index.max
+    ):
         return None
     return compact(form({t: k for t, k in terms if t is not None}, sum_.constant))
 
