@@ -118,3 +118,10 @@ def test_the_width_of_a_type_in_memory_is_that_of_numpy() -> None:
         elif dtype is not dtypes.bool:
             info = np.iinfo(dtype.numpy)
             assert (dtype.min, dtype.max) == (info.min, info.max)
+
+
+def test_a_node_with_another_arg_or_other_sources() -> None:
+    r, q = UOp.range(3, 0), UOp.range(4, 0)
+    assert r.replace(arg=(1, r.arg[1])) is UOp.range(3, 1)
+    assert r.replace(src=q.src) is q
+    assert r.replace() is r
