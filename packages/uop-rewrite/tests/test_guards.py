@@ -66,7 +66,7 @@ def test_no_access_is_simplified_under_a_choice() -> None:
     assert R % 4 in simple((R < 4) & (UOp.param(0, 4, dtypes.i32).index(R % 4).load() < 1)).toposort()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_random_guards(kit: Any, data: st.DataObject) -> None:
     """Conjunctions, disjunctions and choices of random comparisons."""
@@ -93,8 +93,34 @@ def test_random_guards(kit: Any, data: st.DataObject) -> None:
         assert simple(simple(before)) is simple(before)
 
 
-def test_many_clauses_take_no_quadratic_time() -> None:
-    node = R < 9
+def test_a_variable_of_any_name_may_stand_under_a_guard(kit: Any) -> None:
+    """Terms under a guard are taken for variables for a time, whose names a program may have, too."""
+    w = UOp.variable("_given0", 0, 3)
+    before = (R < 4).where(R % 4 + w % 4 * R, w)
+    kit.agree(before, simple(before))
+
+
+def test_choices_of_conditions_that_are_no_comparisons(kit: Any) -> None:
+    p, q = kit.scalar("p", dtypes.bool), kit.scalar("q", dtypes.bool)
+    for before in (
+        (p | q) | p,
+        p | p.ne(True),
+        (p & q) | (q & p),
+        p | (q & p.ne(True)),
+        (p | q) & (p | q).ne(True),
+    ):
+        kit.agree(before, simple(before))
+    assert simple((p | q) | p) is simple(p | q)
+    assert simple(p | (q | p.ne(True))) is TRUE
+
+
+def test_many_clauses_take_time_in_proportion() -> None:
+    """Two clauses about each of 2,000 variables, and as many about one."""
+    wide = UOp.variable("wide", 0, 10_000)
+    node, one = R < 9, R < 9
     for i in range(2000):
-        node = node & (UOp.variable(f"v{i}", 0, 9) < 5)
-    assert simple(node).op is Ops.AND
+        v = UOp.variable(f"v{i}", 0, 9)
+        node = node & (v < 5) & (v < 4)
+        one = one & (wide < 5000 - i)
+    assert len(simple(node).toposort()) < 3 * 2000 + 10
+    assert simple(one) is simple((R < 9) & (wide < 3001))

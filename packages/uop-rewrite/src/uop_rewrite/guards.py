@@ -7,16 +7,17 @@ sum; where the sum stands in an expression, it can be taken for a variable with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from uop_ir import Kind, Ops, UOp, dtypes
+from uop_ir import Ops, UOp, dtypes
 
 from .bounds import bounds
-from .comparison import FALSE, TRUE, complement, less, negated
-from .linear import Linear, compact, linear, ordered
+from .comparison import FALSE, TRUE, complement, less
+from .facts import Facts, Span, Terms, fact, meet
+from .linear import Linear, compact, linear
 from .pattern import COMPARISONS
 
 Simplify = Callable[[UOp], UOp]
+_GIVEN = "_given"
 
 #: An expression of more nodes is left as it is, and of more clauses, only the first are held against each other.
 MOST_NODES = 200
@@ -51,106 +52,10 @@ def combine(parts: Iterable[UOp], op: Ops = Ops.AND) -> UOp | None:
     return out
 
 
-@dataclass(frozen=True)
-class Fact:
-    """`least <= sum(terms) <= greatest`; the first term's coefficient is positive, the sum without common factor."""
-
-    terms: tuple[tuple[UOp, int], ...]
-    least: int | None
-    greatest: int | None
-
-
-def fact(clause: UOp) -> Fact | None:
-    """What a comparison of indices says; None of another clause. Kept in its memo."""
-    if clause.op not in (Ops.CMPLT, Ops.CMPEQ) or clause.src[0].dtype.kind is not Kind.INDEX or clause.shape:
-        return None
-    if "fact" not in clause.memo:
-        clause.memo["fact"] = _fact(clause)
-    found: Fact | None = clause.memo["fact"]
-    return found
-
-
-def _fact(clause: UOp) -> Fact | None:
-    sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)
-    if not sum_.terms:
-        return None
-    terms, limit = tuple(ordered(sum_.terms)), -sum_.constant
-    least: int | None = None
-    greatest: int | None = limit - 1
-    if clause.op is Ops.CMPEQ:
-        least = greatest = limit
-    if terms[0][1] < 0:
-        terms = tuple((t, -k) for t, k in terms)
-        least, greatest = (None if greatest is None else -greatest), (None if least is None else -least)
-    return Fact(terms, least, greatest)
-
-
-class Facts:
-    """What a set of clauses says together: the interval of each sum, and conditions that are true as they stand."""
-
-    def __init__(self, conditions: Iterable[UOp]) -> None:
-        self.spans: dict[tuple[tuple[UOp, int], ...], tuple[int | None, int | None]] = {}
-        self.known: dict[UOp, UOp] = {}
-        for clause in conditions:
-            said = fact(clause)
-            if said is not None:
-                least, greatest = self.spans.get(said.terms, (None, None))
-                self.spans[said.terms] = _most(least, said.least), _least(greatest, said.greatest)
-            else:
-                self.known[clause] = TRUE
-                self.known[complement(clause)] = FALSE
-
-    def interval(self, sum_: Linear) -> tuple[int, int]:
-        """Bounds of a sum: its own, or those of a fact about a part of it and of what is left."""
-        least, greatest = sum_.interval()
-        coefficients = dict(sum_.terms)
-        for terms, (lo, hi) in self.spans.items():
-            first, k = terms[0]
-            factor, rest = divmod(coefficients.get(first, 0), k)
-            if rest or not factor or any(coefficients.get(t, 0) != factor * j for t, j in terms):
-                continue
-            low, high = sum_.plus(Linear(terms, 0), -factor).interval()
-            lower, upper = (lo, hi) if factor > 0 else (hi, lo)
-            if lower is not None:
-                least = max(least, low + lower * factor)
-            if upper is not None:
-                greatest = min(greatest, high + upper * factor)
-        return least, greatest
-
-    def decide(self, condition: UOp) -> UOp | None:
-        """TRUE or FALSE for a condition that the facts decide."""
-        if condition in self.known:
-            return self.known[condition]
-        if (
-            condition.op not in COMPARISONS
-            or condition.src[0].dtype.kind is not Kind.INDEX
-            or condition.shape
-        ):
-            return None
-        if not self.spans:
-            return None
-        least, greatest = self.interval(linear(condition.src[0]).plus(linear(condition.src[1]), -1))
-        if condition.op is Ops.CMPLT:
-            return TRUE if greatest < 0 else FALSE if least >= 0 else None
-        if least > 0 or greatest < 0:
-            return FALSE if condition.op is Ops.CMPEQ else TRUE
-        if least == greatest == 0:
-            return TRUE if condition.op is Ops.CMPEQ else FALSE
-        return None
-
-
-def _most(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else max(a, b)
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else min(a, b)
-
-
 def given(conditions: Sequence[UOp], node: UOp, simplify: Simplify) -> UOp:
     """`node` where all conditions hold: an expression that is equal there, with fewer nodes; else `node` itself."""
     nodes = node.toposort()
-    if len(nodes) > MOST_NODES or any(n.op in _IMPURE for n in nodes):
+    if len(nodes) > MOST_NODES or any(n.op in _IMPURE or _is_given(n) for n in nodes):
         return node
     conditions = conditions[:MOST_CLAUSES]
     if (
@@ -177,6 +82,11 @@ def given(conditions: Sequence[UOp], node: UOp, simplify: Simplify) -> UOp:
     return node
 
 
+def _is_given(node: UOp) -> bool:
+    """Whether a node has the name of one of the variables that stand for terms under a guard."""
+    return node.op is Ops.PARAM and str(node.arg.name).startswith(_GIVEN)
+
+
 def _narrow(term: UOp, lo: int | None, hi: int | None, number: int) -> UOp | None:
     """A variable, or a constant, in the place of a term whose bounds a fact narrows."""
     least, greatest = bounds(term)
@@ -185,7 +95,7 @@ def _narrow(term: UOp, lo: int | None, hi: int | None, number: int) -> UOp | Non
         return None
     if low == high:
         return UOp.const(dtypes.index, low)
-    return UOp.variable(f"_given{number}", low, high)
+    return UOp.variable(f"{_GIVEN}{number}", low, high)
 
 
 def _under(node: UOp, new: dict[UOp, UOp], simplify: Simplify) -> UOp:
@@ -205,7 +115,7 @@ def _under_sum(
     low, high = max(least, least if lo is None else lo), min(greatest, greatest if hi is None else hi)
     if low > high or (low, high) == (least, greatest):
         return node
-    whole = UOp.variable(f"_given{number}", low, high) if low < high else UOp.const(dtypes.index, low)
+    whole = UOp.variable(f"{_GIVEN}{number}", low, high) if low < high else UOp.const(dtypes.index, low)
     for term, k in sum_.terms:
         if k in (1, -1):
             others = sum_.plus(Linear(((term, k),), 0), -1)
@@ -252,8 +162,8 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
 def _merge(parts: list[UOp]) -> list[UOp] | None:
     """The clauses with those about one sum as one: the narrowest. None where they exclude each other."""
     seen: dict[UOp, None] = {}
-    spans: dict[tuple[tuple[UOp, int], ...], tuple[int | None, int | None]] = {}
-    of: dict[tuple[tuple[UOp, int], ...], list[UOp]] = {}
+    spans: dict[Terms, Span] = {}
+    of: dict[Terms, list[UOp]] = {}
     for part in parts:
         if part is FALSE or (fact(part) is None and complement(part) in seen):
             return None
@@ -262,41 +172,37 @@ def _merge(parts: list[UOp]) -> list[UOp] | None:
         seen[part] = None
         said = fact(part)
         if said is not None:
-            least, greatest = spans.get(said.terms, (None, None))
-            spans[said.terms] = _most(least, said.least), _least(greatest, said.greatest)
+            spans[said.terms] = meet(spans.get(said.terms, (None, None)), said.span)
             of.setdefault(said.terms, []).append(part)
+    merged: dict[UOp, list[UOp]] = {}
     for terms, (least, greatest) in spans.items():
         if least is not None and greatest is not None and least > greatest:
             return None
-        if len(of[terms]) < 2:
-            continue
-        whole = compact(Linear(terms, 0))
-        if least is not None and least == greatest:
-            new = [whole.eq(UOp.const(dtypes.index, least))]
-        else:
-            lower = [less(UOp.const(dtypes.index, least - 1), whole)] if least is not None else []
-            upper = [less(whole, UOp.const(dtypes.index, greatest + 1))] if greatest is not None else []
-            new = lower + upper
-        if set(new) != set(of[terms]):
-            first, *rest = of[terms]
-            keys = list(seen)
-            at = keys.index(first)
-            keys = [*keys[:at], *new, *(k for k in keys[at + 1 :] if k not in rest)]
-            seen = dict.fromkeys(keys)
-    return list(seen)
+        first, *others = of[terms]
+        if others:
+            merged[first] = _within(compact(Linear(terms, 0)), least, greatest)
+            merged.update((other, []) for other in others)
+    return [kept for part in seen for kept in merged.get(part, [part])]
+
+
+def _within(node: UOp, least: int | None, greatest: int | None) -> list[UOp]:
+    """The clauses that say `least <= node <= greatest`."""
+    if least is not None and least == greatest:
+        return [node.eq(UOp.const(dtypes.index, least))]
+    lower = [] if least is None else [less(UOp.const(dtypes.index, least - 1), node)]
+    upper = [] if greatest is None else [less(node, UOp.const(dtypes.index, greatest + 1))]
+    return lower + upper
 
 
 def disjunction(node: UOp, simplify: Simplify) -> UOp | None:
     """An OR by De Morgan's law: the conjunction of the negated clauses, negated."""
     parts = clauses(node, Ops.OR)
-    if any(complement(p) in parts for p in parts):
+    opposite = [complement(p) for p in parts]
+    if not set(parts).isdisjoint(opposite):
         return TRUE
-    opposite = [negated(p) for p in parts]
-    if any(p is None for p in opposite):
-        return combine(parts, Ops.OR) if size(node) > size(combine(parts, Ops.OR) or node) else None
-    both = combine([p for p in opposite if p is not None])
-    new = None if both is None else conjunction(both, simplify)
-    if new is None:
+    both = combine(opposite)
+    if both is None:
         return None
-    result = combine([complement(p) for p in clauses(new)], Ops.OR)
+    new = conjunction(both, simplify)
+    result = combine([complement(p) for p in (opposite if new is None else clauses(new))], Ops.OR)
     return result if result is not None and size(result) < size(node) else None
