@@ -249,7 +249,8 @@ def proofs(session: nox.Session) -> None:
 @nox.session(tags=["nightly"])
 def planted(session: nox.Session) -> None:
     """Plant each bug of tests/planted.toml, one by one, and show that the suites notice it."""
-    install(session, ("uop-ir", "uop-rewrite"), *group("test"))
+    rewrite = "./packages/uop-rewrite[verify]"
+    session.install("--editable", "./packages/uop-ir", "--editable", rewrite, *group("test"))
     session.run("python", "tests/planted.py", *session.posargs)
 
 
