@@ -139,6 +139,13 @@ def test_kinds_and_verdicts() -> None:
     assert Proof("r", "add", "scalar", terms=2, unsolved=1).verdict == "unknown (timeout)"
 
 
+def test_special_values_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all pairs of f16 are tried."""
+    monkeypatch.setattr(smt, "z3", None)
+    proof = prove(Rule("commutes", p(Ops.ADD, x, y), lambda x, y: y + x, types=FLOATS), wanted=0)
+    assert (proof.terms, proof.every, proof.verdict) == (1, 0, "tested")
+
+
 def test_search_skips_what_has_no_value() -> None:
     """Values outside of a range, reads out of bounds, and indices that overflow count neither way."""
     w = UOp.variable("w", 0, 4)
