@@ -179,8 +179,9 @@ def _merge(parts: list[UOp]) -> list[UOp] | None:
         if least is not None and greatest is not None and least > greatest:
             return None
         first, *others = of[terms]
-        if others:
-            merged[first] = _within(compact(Linear(terms, 0)), least, greatest)
+        new = _within(compact(Linear(terms, 0)), least, greatest) if others else [first]
+        if set(new) != {first, *others}:
+            merged[first] = new
             merged.update((other, []) for other in others)
     return [kept for part in seen for kept in merged.get(part, [part])]
 
