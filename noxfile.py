@@ -27,6 +27,8 @@ DIST = ROOT / "dist"
 #: Suites run on all CPUs.
 PARALLEL = ("-n", "auto")
 NO_TESTS = 5  # pytest's exit code where it found none
+#: What pyproject.toml leaves out, and the nets.
+NOT_NETS = "not gpu and not slow and not torch and not net"
 
 #: The packages, lower layers first, and the week in which a student first installs each.
 FIRST_WEEK = {
@@ -141,13 +143,14 @@ def weeks(session: nox.Session, week: int) -> None:
     """Test what a student has in week N: the wheels of the packages of weeks 1 to N, and nothing else of ours.
 
     A plain `nox` runs the weeks that install something new (1, 2, 5 and 7): a week between two of them
-    installs what the earlier one did. Any week can be asked for by name.
+    installs what the earlier one did. Any week can be asked for by name. The differential nets are left to `tests`.
     """
     have = [p for p, first in FIRST_WEEK.items() if first <= week]
     wheels = [str(next(DIST.glob(f"{p.replace('-', '_')}-*.whl"))) for p in have]
     session.install(*wheels, *group("test"))
     session.run("python", "tests/only_weeks.py", *have)
-    session.run("pytest", *PARALLEL, *(f"packages/{p}/tests" for p in have), *session.posargs)
+    suites = [f"packages/{p}/tests" for p in have]
+    session.run("pytest", *PARALLEL, "-m", NOT_NETS, *suites, *session.posargs)
 
 
 @nox.session(tags=["test"])

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from uop_codegen_c import Freedoms, linearize, settings, stages
 from uop_ir import DType, Ops, UOp, call_params, dtypes, override, run_program
 
+pytestmark = pytest.mark.net
+
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 DTYPES = (

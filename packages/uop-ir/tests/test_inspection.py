@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from typing import Any
 from xml.etree import ElementTree
@@ -137,7 +136,6 @@ def test_text_is_escaped() -> None:
 @pytest.mark.parametrize("length", [10_000, 100_000])
 def test_deep_graphs_are_shown_too(length: int) -> None:
     x = chain(length)
-    start = time.process_time()
     assert len(str(x)) < 200
     lines = x.tree(60).splitlines()
     assert lines[-1] == f"... {length + 1 - 51} more nodes"  # 50 levels below the root
@@ -148,7 +146,6 @@ def test_deep_graphs_are_shown_too(length: int) -> None:
     if length == 10_000:
         ElementTree.fromstring(to_svg(x))  # noqa: S314
         assert to_dot(x).count(" -> ") == length * 3 // 2
-    assert time.process_time() - start < 20
 
 
 def test_a_notebook_shows_a_small_graph_as_a_picture() -> None:

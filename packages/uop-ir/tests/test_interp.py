@@ -547,6 +547,7 @@ def test_random_loops_run_or_leave_their_bounds(data: st.DataObject, loops: Any)
     assert isinstance(result, dict) or result is BoundsError
 
 
+@pytest.mark.net
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_linear_program_does_what_its_graph_does(data: st.DataObject, linears: Any) -> None:

@@ -138,6 +138,7 @@ def progression(dtype: DType, name: str, drawn: tuple[int, int, int]) -> tuple[U
     return v, (v * step + least).cast(dtype)
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", [dtypes.index, dtypes.i8, dtypes.u8], ids=str)
 @pytest.mark.parametrize("op", [*ARITHMETIC, *BITS])
 @given(PROGRESSIONS, PROGRESSIONS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -194,10 +193,8 @@ def test_a_rule_may_move_down_a_deep_chain() -> None:
 
 def test_rules_that_feed_each_other() -> None:
     rules = RuleSet([SWAP, Rule("mul to add", op(Ops.MUL, x, y), lambda x, y: x + y)])
-    start = time.monotonic()
     with pytest.raises(RewriteError, match=r"add to mul.*mul to add|mul to add.*add to mul"):
         graph_rewrite((X + Y) - 1, rules)
-    assert time.monotonic() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -212,10 +209,8 @@ def test_rules_that_feed_each_other() -> None:
 )
 def test_rules_that_grow(grow: Any) -> None:
     rules = RuleSet([Rule("grow", op(Ops.ADD, x, const("a")), grow)])
-    start = time.monotonic()
     with pytest.raises(RewriteError, match="grow") as error:
         graph_rewrite((X + 1) * 2, rules)
-    assert time.monotonic() - start < 5
     assert isinstance(error.value, UopError)
 
 

@@ -11,6 +11,8 @@ import pytest
 from uop_ir import UOp
 from uop_rewrite import graph_rewrite, symbolic
 
+pytestmark = pytest.mark.net
+
 v, r = UOp.variable("v", -9, 12), UOp.range(7, 0)
 
 

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from uop_ir import OPS, AxisType, BoundsError, DType, Ops, UOp, VerifyError, dtypes, format_uir, read_uir
 from uop_rewrite import RuleSet, bounds, collapse, graph_rewrite, symbolic
 
+pytestmark = pytest.mark.net
+
 FAILURES = Path(__file__).parent / "failures"
 #: 1,000 examples in CI, 100,000 under --hypothesis-profile=nightly: shares of these.
 EXAMPLES = 100_000 if settings.get_current_profile_name() == "nightly" else 1_000
@@ -91,7 +93,9 @@ def test_index_expressions(kit: Any, data: st.DataObject) -> None:
 class Expressions:
     """Draws well-typed expressions, an op at a time, over leaves of any types."""
 
-    def __init__(self, draw: Callable[..., Any], kit: Any, leaves: Sequence[UOp], to_index: bool = False) -> None:
+    def __init__(
+        self, draw: Callable[..., Any], kit: Any, leaves: Sequence[UOp], to_index: bool = False
+    ) -> None:
         self.draw, self.kit, self.nodes, self.to_index = draw, kit, list(leaves), to_index
 
     def one_of(self, items: Sequence[Any]) -> Any:

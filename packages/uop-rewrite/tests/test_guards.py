@@ -66,6 +66,7 @@ def test_no_access_is_simplified_under_a_choice() -> None:
     assert R % 4 in simple((R < 4) & (UOp.param(0, 4, dtypes.i32).index(R % 4).load() < 1)).toposort()
 
 
+@pytest.mark.net
 @settings(max_examples=60)
 @given(data=st.data())
 def test_random_guards(kit: Any, data: st.DataObject) -> None:

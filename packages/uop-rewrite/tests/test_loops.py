@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -60,10 +59,8 @@ def test_a_loop_is_an_error(kind: str, order: Order, place: str) -> None:
         root = around(root, 5000)
     if place == "at the top":
         root = root.substitute({X: around(X, 5000)})
-    start = time.process_time()
     with pytest.raises(RewriteError) as error:
         graph_rewrite(root, RuleSet(rules), order=order)
-    assert time.process_time() - start < 3
     first, before, after = parts(str(error.value))
     assert set(first.removeprefix("rules rewrite for ever: ").split(", ")) == names
     assert before.dtype is after.dtype

@@ -80,6 +80,7 @@ def graph(program: list[tuple[str, int, int, int]]) -> UOp:
     return made[-1].maximum(made[-2])
 
 
+@pytest.mark.net
 @given(PROGRAMS)
 @settings(max_examples=300)
 def test_regions_keep_the_values_and_leave_nothing_to_do(kit: Any, program: Any) -> None:

@@ -11,6 +11,8 @@ import pytest
 from uop_ir import BoundsError, DType, Ops, UOp, VerifyError, dtypes, evaluate
 from uop_rewrite import Pattern, Rule, RuleSet, graph_rewrite, symbolic
 
+pytestmark = pytest.mark.net
+
 Bound: TypeAlias = dict[str, UOp]
 
 COMPARE = frozenset({Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ})

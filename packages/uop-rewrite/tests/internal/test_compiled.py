@@ -30,6 +30,8 @@ from uop_rewrite import (
 )
 from uop_rewrite.pattern import ADD, CAST, CMPLT, MUL, NEG, SINK, STACK, SUB, WHERE
 
+pytestmark = pytest.mark.net
+
 OPS = [Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.CMPLT, Ops.CMPEQ, Ops.AND, Ops.WHERE, Ops.STACK, Ops.SINK]
 ARITY = {Ops.NEG: 1, Ops.WHERE: 3}
 X, Y, V = UOp.param(0, 4, dtypes.i32), UOp.param(1, 4, dtypes.i32), UOp.variable("v", -2, 3)

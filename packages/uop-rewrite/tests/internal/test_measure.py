@@ -20,6 +20,8 @@ from uop_ir import BoundsError, DType, Ops, UOp, dtypes, format_uir
 from uop_rewrite import Pattern, Rule, RuleSet, collapse, graph_rewrite, linear, observing, symbolic, var
 from uop_rewrite.terms import Terms
 
+pytestmark = pytest.mark.net
+
 NIGHTLY = settings.get_current_profile_name() == "nightly"
 EXAMPLES = 30_000 if NIGHTLY else 300
 TYPES = (dtypes.index, dtypes.bool, dtypes.i8, dtypes.index, dtypes.u8, dtypes.f32)
