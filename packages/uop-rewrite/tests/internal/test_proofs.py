@@ -206,8 +206,6 @@ def test_command_refutes_rules_of_a_module(
     source = """
 from uop_ir import Ops
 from uop_rewrite import FLOATS, Pattern, Rule, RuleSet, const, var
-
-pytestmark = pytest.mark.net
 mine = RuleSet([Rule("times zero", Pattern(Ops.MUL, (var("x"), const("a"))), lambda x, a: a, lambda a: a.value == 0)])
 """
     (tmp_path / "rules_of_mine.py").write_text(source)
