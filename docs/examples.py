@@ -26,10 +26,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from uop_ir import OPS, Ops, override
+from uop_ir import override
 from uop_ir.cli import main
 from uop_ir.settings import in_force
-from uop_ir.uir_table import SPELLINGS, Field
 
 DOCS = Path(__file__).parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -52,7 +51,7 @@ def current(page: Path) -> str:
     session: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         text = BLOCK.sub(lambda block: _block(block, session), text)
-    made = {**runpy.run_path(str(DOCS / "reference.py"))["GENERATED"], "ops": op_table}
+    made = runpy.run_path(str(DOCS / "reference.py"))["GENERATED"]
     return GENERATED.sub(lambda found: f"<!-- {found[1]} -->\n{made[found[1]]()}<!-- end -->", text)
 
 
@@ -136,39 +135,6 @@ def _python(body: str, session: dict[str, object]) -> Iterator[str]:
         ]
         yield "\n".join(source) + "\n"
         yield "".join(f"{line[4:]}\n" for line in got.rstrip("\n").splitlines()) if found else piece.want
-
-
-# the table of ops
-
-
-def op_table() -> str:
-    """Op, operands, literal and keys, and meaning, in Markdown."""
-    rows = [f"| `{op.value}` | {_operands(op)} | {_keys(op)} | {OPS[op].meaning} |\n" for op in Ops]
-    return f"\n| op | operands | keys | meaning |\n|---|---|---|---|\n{''.join(rows)}\n"
-
-
-def _operands(op: Ops) -> str:
-    row, spelling = OPS[op], SPELLINGS[op]
-    least = row.least
-    count = (
-        f"{least} or more"
-        if row.most is None
-        else str(least)
-        if row.most == least
-        else f"{least} to {row.most}"
-    )
-    if spelling.literal is None:
-        return count
-    literal = spelling.literal
-    return (f"{least}, " if least else "") + (f"[{literal.name}]" if literal.optional else literal.name)
-
-
-def _keys(op: Ops) -> str:
-    return ", ".join(_key(key) for key in SPELLINGS[op].keys) or "-"
-
-
-def _key(key: Field) -> str:
-    return f"[`{key.name}`]" if key.optional else f"`{key.name}`"
 
 
 if __name__ == "__main__":

@@ -70,6 +70,25 @@ def _field(field: Field, *, key: bool) -> str:
     return f"[{name}]" if field.optional else name
 
 
+def summary() -> str:
+    """Each op, in the order of the table: how many operands, with its literal, then its keys and its meaning."""
+    rows = ((f"`{op.value}`", _count(op), _keys(op), OPS[op].meaning) for op in Ops)
+    return table(("op", "operands", "keys", "meaning"), rows)
+
+
+def _count(op: Ops) -> str:
+    least, most, literal = OPS[op].least, OPS[op].most, SPELLINGS[op].literal
+    if literal is not None:
+        return (f"{least}, " if least else "") + (f"[{literal.name}]" if literal.optional else literal.name)
+    if most is None:
+        return f"{least} or more"
+    return str(least) if most == least else f"{least} to {most}"
+
+
+def _keys(op: Ops) -> str:
+    return ", ".join(_field(key, key=False) for key in SPELLINGS[op].keys) or "-"
+
+
 def index_maps() -> str:
     """For each movement op an example, and which element of x stands where in it."""
     rows = []
@@ -137,6 +156,7 @@ def rules() -> str:
 
 #: What stands between `<!-- NAME -->` and `<!-- end -->` in a page.
 GENERATED = {
+    "ops": summary,
     "reference": reference,
     "index maps": index_maps,
     "definitions": definitions,
