@@ -1,4 +1,4 @@
-"""The commands of this package: `uopc run` a `.uir` program on the interpreter, `uopc show` it, `uopc doctor`. Week 1."""
+"""The commands of this package: `uopc run` and `uopc show` of a `.uir` program, and `uopc doctor`. Week 1."""
 
 from __future__ import annotations
 

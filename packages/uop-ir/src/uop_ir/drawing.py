@@ -1,7 +1,7 @@
 """Graphs as pictures: DOT for other programs, SVG by a layout of our own, and what a notebook shows. Week 1.
 
-The layout puts each node below its operands, a level a row, and orders a row by where the operands stand (the barycenter
-method of Sugiyama, Tagawa and Toda, 1981, one sweep): linear in the size of the graph, but for sorting the rows.
+The layout puts each node below its operands, a level a row, and orders a row by where the operands stand (the
+barycenter method of Sugiyama, Tagawa and Toda, 1981, one sweep): linear in the size of the graph, but for sorting.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _levels(order: list[UOp]) -> dict[UOp, int]:
 
 
 def to_html(root: UOp) -> str:
-    """What a notebook shows of a node: the picture of its graph, or of a large graph its ops and the upper part of its tree."""
+    """What a notebook shows of a node: the picture of its graph; of a large one its ops, and the top of its tree."""
     order = toposort((root,))
     if len(order) <= DRAWN:
         return to_svg(root)

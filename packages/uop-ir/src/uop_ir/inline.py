@@ -18,9 +18,9 @@ from .walks import toposort
 def inline_call(call: UOp) -> UOp:
     """The body of a CALL with its arguments for its PARAMs, a SINK: `run_program` does with it what the CALL does.
 
-    Sizes that were symbolic take the values of constant arguments. An element of a view that was given as memory becomes
-    the element of the memory under it. The body's own scratch memory gets slots that no argument has, and bodies that it
-    calls stay as they are. Raises VerifyError for any other op, and for an argument that does not fit a shape.
+    Sizes that were symbolic take the values of constant arguments. An element of a view that was given as memory
+    becomes the element of the memory under it. The body's own scratch memory gets slots that no argument has, and
+    bodies that it calls stay as they are. Raises VerifyError for any other op, and for an argument that does not fit a shape.
     """
     if call.op is not Ops.CALL:
         raise VerifyError(f"{call.op!r} is no CALL", remedy="inline_call takes a CALL")
@@ -34,7 +34,10 @@ def inline_call(call: UOp) -> UOp:
 
 
 def bind(body: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
-    """The body of a kernel with each key of `mapping` replaced by its value, all at once; called bodies are not entered."""
+    """The body of a kernel with each key of `mapping` replaced by its value, all at once.
+
+    Bodies that it calls are not entered.
+    """
     new: dict[UOp, UOp] = {}
     for node in postorder([body], lambda n: () if n in mapping else own_sources(n)):
         if node in mapping:

@@ -46,7 +46,7 @@ def completed(nodes: Sequence[UOp]) -> tuple[tuple[UOp, ...], list[Fault]]:
 
 
 def matched(nodes: Sequence[UOp]) -> tuple[dict[int, int], list[Fault]]:
-    """For each RANGE the place of its END, for each IF that of its ENDIF, for a SPECIAL the end; and what is unmatched."""
+    """For each RANGE the place of its END, for each IF that of its ENDIF, for a SPECIAL the end; and what has none."""
     places: dict[int, int] = {}
     opened: list[int] = []
     faults: list[Fault] = []

@@ -62,7 +62,8 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
     derivation = Derivation()
     regions, region_of = rules.finders_of_regions, rules.region
     mark = rules.mark if rules.remembers and moved is None else ""
-    #: Nodes to visit; (node, None), to visit as interior; (node, what replaces it). None: the one below has its sources.
+    #: Nodes to visit; (node, None), to visit as interior; (node, what replaces it).
+    #: None: the one below has its sources.
     stack: list[Any] = [root]
     while stack:
         visit = stack.pop()

@@ -92,7 +92,8 @@ def fires(rule: Rule, before: UOp) -> UOp | None:
 def instances(rule: Rule, types: Sequence[DType], wanted: int, attempts: int) -> Iterator[tuple[UOp, UOp]]:
     """Terms on which a rule fires, each with what it makes of it: all plain ones, then `wanted` random ones.
 
-    An INDEX is compared by what is read there. `attempts` bounds how many random terms are tried. Raises RuleFailedError where the rule raises an error.
+    An INDEX is compared by what is read there. `attempts` bounds how many random terms are tried. Raises
+    RuleFailedError where the rule raises an error.
     """
     seen: set[UOp] = set()
     loops = rule.pattern.op is Ops.REDUCE

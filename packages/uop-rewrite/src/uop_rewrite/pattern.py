@@ -25,8 +25,8 @@ class Pattern:
     """Matches a node by op (None: any) and by its sources (None: any); `name` binds the node that it matched.
 
     `rest`: what each source after those of `src` must match; None: there are no more. A name in it is that of `src`
-    or of the node, or else means any node, another one in each source. `value`: of a constant, brought into the type of the node that it is held against,
-    where -0.0 is not 0.0. `types`: of the node (None: any).
+    or of the node, or else means any node, another one in each source. `value`: of a constant, brought into the type
+    of the node that it is held against, where -0.0 is not 0.0. `types`: of the node (None: any).
     """
 
     op: Ops | None = None

@@ -168,7 +168,7 @@ class RuleSet:
         )
 
     def remembering(self) -> RuleSet:
-        """These rules as a set that remembers which nodes none of them applies to, so that no rewrite enters them again.
+        """These rules as a set that remembers to which nodes none applies, so that no rewrite enters them again.
 
         For rules that depend on the node alone, neither on a context nor on what can change, and for a set that lasts.
         """

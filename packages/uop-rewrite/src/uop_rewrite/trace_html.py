@@ -1,4 +1,4 @@
-"""A trace as one HTML page that needs nothing else: a column a pass, a line a node, and nodes that can be followed. Week 1.
+"""A trace as one HTML page that needs nothing else: a column a pass, a line a node, nodes to follow. Week 1.
 
 The page is `trace.html`; what is filled in is written here, all text escaped.
 """
