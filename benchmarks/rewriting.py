@@ -19,6 +19,7 @@ from typing import Any
 from tinygrad.dtype import dtypes as types
 from tinygrad.uop.ops import UOp as Tiny
 from tinygrad.uop.ops import graph_rewrite as tiny_rewrite
+from tinygrad.uop.symbolic import sym as tiny_sym
 from tinygrad.uop.symbolic import symbolic as tiny_symbolic
 
 from uop_ir import UOp, dtypes
@@ -53,6 +54,8 @@ class Ours:
 class Theirs:
     """The same of tinygrad."""
 
+    rules = tiny_symbolic
+
     @staticmethod
     def range(end: int) -> Node:
         return Tiny.range(end, next(numbers))
@@ -69,7 +72,7 @@ class Theirs:
 
     @staticmethod
     def rewrite(root: Node) -> Node:
-        return tiny_rewrite(root, tiny_symbolic)
+        return tiny_rewrite(root, Theirs.rules)
 
 
 def _all(clauses: tuple[Node, ...]) -> Node:
@@ -228,11 +231,16 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[1000, 5000])
     parser.add_argument("--alone", type=int, nargs="*", default=[100_000], help="sizes for our side alone")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument(
+        "--sym", action="store_true", help="tinygrad's larger set, which simplifies masks as ours does"
+    )
     parser.add_argument("--gc", action="store_true", help="leave the cyclic garbage collector on")
     args = parser.parse_args()
+    Theirs.rules = tiny_sym if args.sym else tiny_symbolic
     for lib in (Ours, Theirs):
         measure(lib, "movement", 1000, 0)  # both compile their rules
     print("microseconds of CPU a node of ours: a rewrite, and one of its result (again); nodes left")
+    print(f"tinygrad's rules: {'sym' if args.sym else 'symbolic'}")
     print(f"garbage collector {'on' if args.gc else 'off'}, medians of {args.rounds} rounds")
     print(
         f"{'graph':10}{'nodes':>8}"
