@@ -31,7 +31,8 @@ OPERATIONS: dict[str, tuple[Callable[[ValueSet, ValueSet], ValueSet], Callable[[
         lambda x, y: sets.shift_right(x, y, BITS),
         lambda p, q: p >> (q if 0 <= q < BITS else BITS),
     ),
-    "union": (lambda x, y: sets.union((x, y)), lambda p, q: p),
+    "union, of the first": (lambda x, y: sets.union((x, y)), lambda p, q: p),
+    "union, of the second": (lambda x, y: sets.union((x, y)), lambda p, q: q),
 }
 
 
