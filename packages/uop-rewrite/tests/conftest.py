@@ -13,11 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from uop_ir import DType, Kind, Ops, Param, UOp, dtypes, evaluate
+from uop_rewrite import Rule, RuleSet
 
 Array = npt.NDArray[Any]
 
-settings.register_profile("rewrite", deadline=None)
-settings.load_profile("rewrite")
+if settings.get_current_profile_name() == "default":  # without the conftest of the whole repository
+    settings.register_profile("rewrite", deadline=None)
+    settings.load_profile("rewrite")
 
 #: Bit patterns of floats where rounding, signs and special values show.
 FLOATS: dict[DType, tuple[float, ...]] = {
@@ -176,11 +178,28 @@ def index_expressions(draw: st.DrawFn, leaves: Sequence[UOp] = (R0, R1, V, W), m
     return new
 
 
+class Fired:
+    """An observer that gathers the names of the rules that apply."""
+
+    times = False
+
+    def __init__(self) -> None:
+        self.rules: set[str] = set()
+
+    def started(self, root: UOp, rules: RuleSet, order: str) -> None: ...
+    def tried(self, rule: Rule, seconds: float, hit: bool) -> None: ...
+    def finished(self, root: UOp, result: UOp | None) -> None: ...
+
+    def applied(self, rule: Rule, before: UOp, after: UOp) -> None:
+        self.rules.add(rule.name)
+
+
 @pytest.fixture(scope="session")
 def kit() -> Any:
     """The helpers of this file, under one name."""
 
     class Kit:
+        Fired = Fired
         agree = staticmethod(agree)
         bits = staticmethod(bits)
         domain = staticmethod(domain)

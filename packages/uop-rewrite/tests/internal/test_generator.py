@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from uop_ir import BoundsError, Ops, UOp, dtypes
-from uop_rewrite import Rule, RuleSet, collapse, graph_rewrite, observing, symbolic
+from uop_ir import BoundsError, Ops, dtypes
+from uop_rewrite import collapse, graph_rewrite, observing, symbolic
 from uop_rewrite.instances import instances
 from uop_rewrite.proofs import SMALL
 from uop_rewrite.terms import Terms
@@ -16,44 +17,23 @@ ALL = symbolic + collapse
 TYPES = (*SMALL, dtypes.f32)
 
 
-class Fired:
-    """An observer that remembers the rules that were applied."""
-
-    times = False
-
-    def __init__(self) -> None:
-        self.rules: set[str] = set()
-
-    def started(self, root: UOp, rules: RuleSet, order: str) -> None:
-        """Nothing to note."""
-
-    def finished(self, root: UOp, result: UOp | None) -> None:
-        """Nothing to note."""
-
-    def tried(self, rule: Rule, seconds: float, hit: bool) -> None:
-        """Nothing to note."""
-
-    def applied(self, rule: Rule, before: UOp, after: UOp) -> None:
-        self.rules.add(rule.name)
-
-
 @pytest.fixture(scope="module")
-def at_random() -> set[str]:
+def at_random(kit: Any) -> set[str]:
     """The rules that fire in 500 random terms."""
-    fired, terms = Fired(), Terms(1, TYPES)
+    fired, terms = kit.Fired(), Terms(1, TYPES)
     with observing(fired):
         for number in range(500):
             with suppress(BoundsError):
                 graph_rewrite(terms.term(TYPES[number % len(TYPES)], 8), ALL)
-    return fired.rules
+    return set(fired.rules)
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(r.name for r in ALL.rules))
-def test_each_rule_fires(name: str, at_random: set[str]) -> None:
+def test_each_rule_fires(kit: Any, name: str, at_random: set[str]) -> None:
     """By chance, or on terms of its pattern."""
     if name in at_random:
         return
-    fired = Fired()
+    fired = kit.Fired()
     with observing(fired):
         for rule in ALL.rules:
             for before, _ in instances(rule, TYPES, 40, 8000) if rule.name == name else ():
