@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from .infer_structure import call_params
 from .inline import bind, resized
-from .interp_memory import base
 from .interp_movement import MOVEMENT
 from .ops import Ops
 from .uop import UOp, index
+from .walks import base
 
 if TYPE_CHECKING:
     from .interp_steps import Machine

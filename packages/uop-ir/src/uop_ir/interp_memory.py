@@ -11,8 +11,8 @@ import numpy.typing as npt
 from .dtype import DType, dtypes
 from .errors import BoundsError
 from .inspection import expression
-from .ops import Ops
 from .uop import UOp
+from .walks import base
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -73,13 +73,6 @@ def _check(place: Place, least: int, most: int) -> None:
         wrong = least if least < 0 else most
         what = f"{expression(place.node)}: element {wrong} of {name(place.node.src[0])}, which has {size}"
         raise BoundsError(what, node=place.node)
-
-
-def base(node: UOp) -> UOp:
-    """What stands under AFTERs."""
-    while node.op is Ops.AFTER:
-        node = node.src[0]
-    return node
 
 
 def name(node: UOp) -> str:

@@ -20,11 +20,12 @@ from .dtype import Const, DType, constant, dtypes
 from .errors import BoundsError, UopError, VerifyError
 from .infer_structure import REDUCE_IDENTITY
 from .interp_call import call
-from .interp_memory import Place, base, read, scratch, write
+from .interp_memory import Place, read, scratch, write
 from .interp_movement import MOVEMENT
 from .ops import AddrSpace, Ops, Param
 from .scalar import EVALUATE, INDEX_ARITHMETIC, evaluate_op, from_array, index_op, to_array
 from .uop import UOp
+from .walks import base
 
 Array: TypeAlias = "npt.NDArray[Any]"
 

@@ -144,6 +144,7 @@ class UOp(_Fields):
 
     @property
     def ndim(self) -> int:
+        """How many axes the shape has."""
         return len(self.shape)
 
     # building
@@ -188,9 +189,11 @@ class UOp(_Fields):
         return UOp(Ops.SINK, src)
 
     def cast(self, dtype: DType) -> UOp:
+        """The value in another dtype; this node itself where it is of that dtype."""
         return self if self.dtype is dtype else UOp(Ops.CAST, (self,), dtype)
 
     def bitcast(self, dtype: DType) -> UOp:
+        """The same bits as another dtype of the same width."""
         return self if self.dtype is dtype else UOp(Ops.BITCAST, (self,), dtype)
 
     def alu(self, op: Ops, *others: UOp | float | bool) -> UOp:
@@ -202,12 +205,15 @@ class UOp(_Fields):
         return UOp(Ops.WHERE, (self, yes, no if isinstance(no, UOp) else yes.const_like(no)))
 
     def reshape(self, shape: Sequence[int | UOp]) -> UOp:
+        """The same elements, row-major, in another shape; a size may be a node of dtype index."""
         return self if tuple(shape) == self.shape else _with_shape(Ops.RESHAPE, self, shape)
 
     def expand(self, shape: Sequence[int | UOp]) -> UOp:
+        """Axes of size 1 repeated to the sizes of `shape`, which has as many axes."""
         return self if tuple(shape) == self.shape else _with_shape(Ops.EXPAND, self, shape)
 
     def permute(self, axes: Sequence[int]) -> UOp:
+        """The axes in another order: axis i of the result is axis `axes[i]`."""
         axes = tuple(axes)
         return self if axes == tuple(range(self.ndim)) else UOp(Ops.PERMUTE, (self,), axes)
 
@@ -232,15 +238,19 @@ class UOp(_Fields):
         return UOp(Ops.INDEX, (self, *at))
 
     def load(self) -> UOp:
+        """The value in the memory that this names."""
         return UOp(Ops.LOAD, (self,))
 
     def store(self, value: UOp) -> UOp:
+        """The effect that puts a value of this dtype, which broadcasts, into the memory that this names."""
         return UOp(Ops.STORE, (self, value))
 
     def end(self, *ranges: UOp) -> UOp:
+        """This effect, once for each value of the ranges, outermost first."""
         return UOp(Ops.END, (self, *ranges)) if ranges else self
 
     def after(self, *effects: UOp) -> UOp:
+        """This node, after the effects."""
         return UOp(Ops.AFTER, (self, *effects)) if effects else self
 
     def __add__(self, other: UOp | float) -> UOp:
@@ -303,6 +313,7 @@ class UOp(_Fields):
         return self.alu(Ops.CMPNE, other)
 
     def maximum(self, other: UOp | float) -> UOp:
+        """MAX: `other` where it is NaN or greater, else this node."""
         return self.alu(Ops.MAX, other)
 
 

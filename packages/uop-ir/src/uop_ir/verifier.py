@@ -17,6 +17,7 @@ from .linear_order import Fault, completed, matched
 from .ops import AddrSpace, Ops
 from .ranges import closed_ranges, open_ranges, own_sources, postorder
 from .uop import UOp
+from .walks import base
 
 
 @dataclass
@@ -153,17 +154,11 @@ _TAKE_MEMORY = frozenset({Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.AFTER, Ops.SINK})
 def _places(program: Facts) -> Iterator[Fault]:
     for node in program.nodes:
         if node.op in (Ops.LOAD, Ops.STORE):
-            place = _under(node.src[0])
-            if place.op is not Ops.INDEX or _under(place.src[0]).op not in _BASES:
+            place = base(node.src[0])
+            if place.op is not Ops.INDEX or base(place.src[0]).op not in _BASES:
                 yield Fault(
                     node, f"{place.op!r} names no element of memory", "INDEX a BUFFER, PARAM or ALLOC"
                 )
-
-
-def _under(node: UOp) -> UOp:
-    while node.op is Ops.AFTER:
-        node = node.src[0]
-    return node
 
 
 def _loaded(program: Facts) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Walks over graphs, none of which recurses: nodes in order, nodes replaced, digests of content. Week 1."""
+"""Walks over graphs, none of which recurses: nodes in order, replaced, or under AFTERs; digests. Week 1."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
             src = tuple([new[s] for s in node.src])
             new[node] = node if src == node.src else node.replace(src=src)
     return new[root]
+
+
+def base(node: UOp) -> UOp:
+    """What stands under AFTERs."""
+    while node.op is Ops.AFTER:
+        node = node.src[0]
+    return node
 
 
 def digest(root: UOp) -> bytes:
