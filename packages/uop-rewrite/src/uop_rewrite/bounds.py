@@ -9,6 +9,7 @@ from typing import TypeAlias
 from uop_ir import Kind, Ops, UOp, VerifyError
 
 from . import value_sets as sets
+from .sizes import few
 from .value_sets import ValueSet, value_set
 
 #: The values of a node, from those of its sources.
@@ -164,8 +165,8 @@ def _narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
 
 def _under(narrowed: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet:
     """The values of an expression where some of its nodes have fewer. Of a large one, only its own are looked at."""
-    order = choice.toposort(gate=lambda n: n not in narrowed) if narrowed else {}
-    if len(order) > FEW_NODES or not any(n in narrowed for n in order):
+    order = few(choice, FEW_NODES, gate=lambda n: n not in narrowed) if narrowed else None
+    if order is None or not any(n in narrowed for n in order):
         return narrowed.get(choice, known)
     found = dict(narrowed)
     for n in order:

@@ -8,7 +8,7 @@ from uop_ir import Ops, UOp, dtypes
 
 from .bounds import bounds
 from .division import constant_div, divisor
-from .linear import Linear, compact, linear, ordered
+from .linear import Linear, compact, is_sum, linear, ordered
 
 TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
 
@@ -35,9 +35,14 @@ def _negative(sum_: Linear) -> UOp:
             )
             rest = Linear((), 0 if k > 0 else size - 1).plus(others, size)
             new = _negative(rest.plus(linear(term.src[0]), k))
-            if len(new.toposort()) < len(best.toposort()):
+            if length(new) < length(best):
                 best = new
     return best
+
+
+def length(condition: UOp) -> int:
+    """How many nodes a comparison has, down to the terms of its sums and of the quotients in them."""
+    return len(condition.toposort(gate=lambda n: n is condition or n.op is Ops.DIV or is_sum(n)))
 
 
 def _sides(terms: tuple[tuple[UOp, int], ...], limit: int) -> UOp:

@@ -15,6 +15,7 @@ from .comparison import FALSE, TRUE, complement, less
 from .facts import Facts, Span, Terms, fact, meet
 from .linear import Linear, compact, linear
 from .pattern import COMPARISONS
+from .sizes import few, smaller
 
 Simplify = Callable[[UOp], UOp]
 _GIVEN = "_given"
@@ -54,8 +55,8 @@ def combine(parts: Iterable[UOp], op: Ops = Ops.AND) -> UOp | None:
 
 def given(conditions: Sequence[UOp], node: UOp, simplify: Simplify) -> UOp:
     """`node` where all conditions hold: an expression that is equal there, with fewer nodes; else `node` itself."""
-    nodes = node.toposort()
-    if len(nodes) > MOST_NODES or any(n.op in _IMPURE or _is_given(n) for n in nodes):
+    nodes = few(node, MOST_NODES)
+    if nodes is None or any(n.op in _IMPURE or _is_given(n) for n in nodes):
         return node
     conditions = conditions[:MOST_CLAUSES]
     if (
@@ -126,12 +127,7 @@ def _under_sum(
 
 
 def _better(old: UOp, new: UOp) -> UOp:
-    return new if new.dtype is old.dtype and new.shape == old.shape and size(new) < size(old) else old
-
-
-def size(node: UOp) -> int:
-    """How many nodes an expression has."""
-    return len(node.toposort())
+    return new if new.dtype is old.dtype and new.shape == old.shape and smaller(new, old, MOST_NODES) else old
 
 
 def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
@@ -206,4 +202,4 @@ def disjunction(node: UOp, simplify: Simplify) -> UOp | None:
         return None
     new = conjunction(both, simplify)
     result = combine([complement(p) for p in (opposite if new is None else clauses(new))], Ops.OR)
-    return result if result is not None and size(result) < size(node) else None
+    return result if result is not None and smaller(result, node, MOST_NODES) else None

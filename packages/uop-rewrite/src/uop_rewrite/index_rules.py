@@ -11,7 +11,7 @@ from uop_ir import Ops, UOp, dtypes
 
 from .bounds import bounds, values
 from .casts import peel, through
-from .comparison import equal, less, unequal
+from .comparison import equal, length, less, unequal
 from .division import divide, divide_by_term, remainder, remainder_by_term
 from .linear import linear
 from .pattern import CAST, CMPEQ, CMPLT, CMPNE, DIV, MAX, MOD, MUL, Pattern, c, x, y
@@ -57,7 +57,7 @@ def _compared(relation: Callable[[UOp, UOp], UOp]) -> Callable[..., UOp | None]:
 
     def rule(x: UOp, y: UOp, n: UOp) -> UOp | None:
         new = relation(x, y)
-        return new if len(new.toposort()) <= len(n.toposort()) else None
+        return new if length(new) <= length(n) else None
 
     return rule
 
