@@ -142,7 +142,11 @@ def test_a_program_with_a_fault(
     ("arguments", "code", "what"),
     [
         ([], 1, "no command given"),
-        (["frobnicate"], 1, "no command 'frobnicate' (installed: compile, doctor, profile, run, sample, show, trace, train"),
+        (
+            ["frobnicate"],
+            1,
+            "no command 'frobnicate' (installed: compile, doctor, profile, prove, run, sample, show, trace, train",
+        ),
         (["run", "--frobnicate"], 1, "--help"),
         (["run", "missing.uir"], 1, "missing.uir"),
         (["run", "."], 1, "."),

@@ -34,7 +34,7 @@ Tree = tuple[str, Any]
 
 def read_grammar(text: str) -> dict[str, Tree]:
     """Each rule as a tree of alternatives, sequences, options, repetitions, rules, signs and words."""
-    tokens = re.findall(r"\"[^\"]*\"|'[^']*'|\?[^?]*\?|\w+|[=|;{}()\[\]]", text)
+    tokens: list[str] = re.findall(r"\"[^\"]*\"|'[^']*'|\?[^?]*\?|\w+|[=|;{}()\[\]]", text)
     at = 0
 
     def take(wanted: str | None = None) -> str:
