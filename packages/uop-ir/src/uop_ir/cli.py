@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from pathlib import Path
 from typing import NoReturn, cast
 
 from .errors import UopError
@@ -26,6 +27,8 @@ class CommandParser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `uopc` with these arguments (those of the process if None) and return its exit code, as in `errors`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # closed before we began, as `>&-` does
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  # for as long as the process lasts
     try:
         if wrong is not None:
             raise wrong
@@ -40,10 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say("uopc: error: not enough memory", 5)
     except KeyboardInterrupt:
         return _say("uopc: interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has gone; what is still buffered must not fail again when the process ends.
+    except OSError as error:
+        # Whoever read our output has gone, or it has no room. What is buffered must not fail again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        gone = isinstance(error, BrokenPipeError)
+        return 1 if gone else _say(f"uopc: error: {error.strerror or error}", 1)
 
 
 def _say(message: str, code: int) -> int:

@@ -1,5 +1,6 @@
 """The command: the dispatcher, `uopc run` and `uopc doctor`, held against NumPy and the exit codes of the design."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -213,6 +214,21 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     )
     os.close(written)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_an_output_without_room_is_one_line() -> None:
+    script = "import sys; from uop_ir.cli import main; sys.exit(main(['--help']))"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, f"uopc: error: {os.strerror(errno.ENOSPC)}\n")
+
+
+def test_a_closed_output_is_no_traceback() -> None:
+    script = "import os, sys; os.close(1); sys.stdout = None; from uop_ir.cli import main; sys.exit(main(['--help']))"
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # uopc run
