@@ -49,6 +49,12 @@ def values(node: UOp) -> ValueSet:
     return found
 
 
+def not_zero(x: UOp) -> bool:
+    """Whether no value of a node is 0."""
+    least, greatest = bounds(x)
+    return least > 0 or greatest < 0
+
+
 def whole(node: UOp) -> ValueSet:
     """All values of the node's dtype."""
     return ValueSet(int(node.dtype.min), int(node.dtype.max))

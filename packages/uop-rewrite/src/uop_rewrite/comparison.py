@@ -1,4 +1,4 @@
-"""Comparisons of index sums: decided by their bounds, or with like terms together and without a common factor. Week 1."""
+"""Comparisons of index sums: decided by bounds, or with like terms together and no common factor. Week 1."""
 
 from __future__ import annotations
 

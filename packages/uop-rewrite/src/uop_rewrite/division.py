@@ -11,7 +11,7 @@ from math import gcd
 
 from uop_ir import Ops, UOp
 
-from .bounds import bounds
+from .bounds import bounds, not_zero
 from .linear import Linear, compact, form, linear
 
 #: How many ways to choose remainders of the coefficients are tried.
@@ -145,7 +145,7 @@ def _factors(sum_: Linear, size: int) -> Iterator[tuple[int, Linear, Linear]]:
 
 def divide_by_term(x: UOp, y: UOp) -> UOp | None:
     """(y * q + r) // y == q + r // y, which is q for 0 <= r < y; y is not 0."""
-    if not _not_zero(y):
+    if not not_zero(y):
         return None
     quotient, rest = _multiples(linear(x), y)
     if not quotient.terms and not quotient.constant:
@@ -161,11 +161,6 @@ def remainder_by_term(x: UOp, y: UOp) -> UOp | None:
     if _within(rest, y):
         return compact(rest)
     return compact(rest) % y if quotient.terms or quotient.constant else None
-
-
-def _not_zero(node: UOp) -> bool:
-    least, greatest = bounds(node)
-    return least > 0 or greatest < 0
 
 
 def _multiples(sum_: Linear, y: UOp) -> tuple[Linear, Linear]:
@@ -257,7 +252,7 @@ def _simplest_quotient(x: UOp, size: int) -> Linear:
 
 
 def _merged(term: UOp, size: int, other: UOp) -> UOp | None:
-    """The x of `x % size + other * size` (term is x % size) where other is x // size, or x // size % b: x % (b * size)."""
+    """The x of `x % size + other * size`, where other is x // size; for x // size % b it is x % (b * size)."""
     if constant_mod(other):
         whole = _dividend(other.src[0], size, term.src[0])
         return None if whole is None else whole % (divisor(other) * size)

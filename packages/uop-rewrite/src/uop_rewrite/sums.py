@@ -65,7 +65,7 @@ def _side(found: list[tuple[UOp, int]], side: int) -> Linear:
 
 
 def multiply(x: UOp, y: UOp) -> UOp | None:
-    """(k * x) * (l * y) == (k * l) * (x * y): constant factors go out of a product, whose order is that of its content."""
+    """(k * x) * (l * y) == (k * l) * (x * y): constants go out of a product, which is ordered by content."""
     factors, rest = 1, []
     for side in (x, y):
         sum_ = linear(side)

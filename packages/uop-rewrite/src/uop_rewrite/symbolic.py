@@ -5,9 +5,9 @@ Integers wrap and floats round: the rules here are few, and each holds bit for b
 
 from __future__ import annotations
 
-from uop_ir import Ops, UOp, dtypes, fold
+from uop_ir import Ops, UOp, fold
 
-from .bounds import bounds
+from .bounds import bounds, not_zero
 from .casts import bitcasts, lossless
 from .comparison import FALSE, TRUE, complement, negated
 from .engine import graph_rewrite
@@ -115,13 +115,8 @@ def _true(a: UOp) -> bool:
     return a is TRUE
 
 
-def _is_bool(x: UOp) -> bool:
-    return x.dtype is dtypes.bool
-
-
-def _not_zero(x: UOp) -> bool:
-    least, greatest = bounds(x)
-    return least > 0 or greatest < 0
+def _false(a: UOp) -> bool:
+    return a is FALSE
 
 
 def _choices(n: UOp) -> UOp | None:
@@ -163,7 +158,7 @@ identities = RuleSet(
         # x / -1 == -x
         Rule("divided by minus one", DIV(x, a), lambda x, a: -x, when=_minus_one),
         # x // x == 1                   x is not 0
-        Rule("divided by itself", DIV(x, x), lambda x: x.const_like(1), when=_not_zero, types=INTEGERS),
+        Rule("divided by itself", DIV(x, x), lambda x: x.const_like(1), when=not_zero, types=INTEGERS),
         # x % x == 0                    0 % 0 == 0
         Rule("remainder by itself", MOD(x, x), lambda x: x.const_like(0), types=INTEGERS),
         # x % y % y == x % y
@@ -196,11 +191,11 @@ identities = RuleSet(
         Rule("shifted left by zero", SHL(x, a), lambda x, a: x, when=_zero),
         Rule("shifted right by zero", SHR(x, a), lambda x, a: x, when=_zero),
         # x != false is x, x == true is x, x == false is x != true
-        Rule("is not false", CMPNE(x, a), lambda x, a: x, when=lambda x, a: a is FALSE, types=BOOL),
-        Rule("is true", CMPEQ(x, a), lambda x, a: x, when=lambda x, a: a is TRUE, types=BOOL),
-        Rule("is false", CMPEQ(x, a), lambda x, a: complement(x), when=lambda x, a: a is FALSE, types=BOOL),
+        Rule("is not false", CMPNE(x, a), lambda x, a: x, when=_false, types=BOOL),
+        Rule("is true", CMPEQ(x, a), lambda x, a: x, when=_true, types=BOOL),
+        Rule("is false", CMPEQ(x, a), lambda x, a: complement(x), when=_false, types=BOOL),
         # (x == y) != true is x != y; so for other comparisons of what has an order without NaN
-        Rule("not", CMPNE(x, a), lambda x, a: negated(x), when=lambda x, a: a is TRUE, types=BOOL),
+        Rule("not", CMPNE(x, a), lambda x, a: negated(x), when=_true, types=BOOL),
         # x & not x == false, x | not x == true
         Rule("and its complement", AND(x, y), lambda x, y: FALSE, when=lambda x, y: negated(x) is y, types=BOOL),
         Rule("or its complement", OR(x, y), lambda x, y: TRUE, when=lambda x, y: negated(x) is y, types=BOOL),
@@ -209,7 +204,7 @@ identities = RuleSet(
         Rule("same choice", WHERE(z, x, x), lambda x: x),
         # where(not z, x, y) == where(z, y, x)
         Rule("swapped choice", WHERE(CMPNE(z, a), x, y), lambda z, a, x, y: z.where(y, x),
-             when=lambda a: a is TRUE),
+             when=_true),
         # where(z, where(z, x, y), n) == where(z, x, n), where(z, x, where(z, y, n)) == where(z, x, n)
         Rule("chosen twice", WHERE(z, WHERE(z, x, y), n), lambda z, x, n: z.where(x, n)),
         Rule("refused twice", WHERE(z, x, WHERE(z, y, n)), lambda z, x, n: z.where(x, n)),
@@ -218,8 +213,8 @@ identities = RuleSet(
         Rule("either", WHERE(z, x, WHERE(n, x, y)), lambda z, n, x, y: (z | n).where(x, y)),
         # where(z, true, x) == z | x, where(z, x, false) == z & x; with both, z
         Rule("choice of truth", WHERE(z, a, x), lambda z, x: z | x, when=_true, types=BOOL),
-        Rule("choice of falsehood", WHERE(z, x, a), lambda z, x: z & x, when=lambda a: a is FALSE, types=BOOL),
-        Rule("no choice of truth", WHERE(z, a, x), lambda z, x: complement(z) & x, when=lambda a: a is FALSE, types=BOOL),
+        Rule("choice of falsehood", WHERE(z, x, a), lambda z, x: z & x, when=_false, types=BOOL),
+        Rule("no choice of truth", WHERE(z, a, x), lambda z, x: complement(z) & x, when=_false, types=BOOL),
         Rule("no choice of falsehood", WHERE(z, x, a), lambda z, x: complement(z) | x, when=_true, types=BOOL),
         # where(x < y, y, x) == max(x, y)                     integers: no NaN
         Rule("choice of the greater", WHERE(CMPLT(x, y), y, x), lambda x, y: x.maximum(y), types=INTEGERS),

@@ -17,7 +17,7 @@ FEW = 64
 
 
 class ValueSet(NamedTuple):
-    """The integers from `least` to `greatest`, both included, that are `offset` modulo `step`; a constant has step 0."""
+    """The integers from `least` to `greatest`, both included, that are `offset` modulo `step`; of one, step is 0."""
 
     least: int
     greatest: int
@@ -176,7 +176,7 @@ def bitwise(
     y: ValueSet,
     bits: int,
 ) -> ValueSet:
-    """An operation on integers of `bits` bits, split by sign: what is negative is greater by a power of 2 as unsigned."""
+    """An operation on `bits` bits, split by sign: what is negative is greater by a power of 2 as unsigned."""
     bits += 1  # so that unsigned operands, too, have a sign bit: 0
     if x.size * y.size <= FEW:
         return enumerated(function, x, y)
