@@ -133,6 +133,7 @@ def test_text_is_escaped() -> None:
     assert x.tree().count("\n") == 1
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("length", [10_000, 100_000])
 def test_deep_graphs_are_shown_too(length: int) -> None:
     x = chain(length)

@@ -167,6 +167,7 @@ def test_scalars_of_every_kind() -> None:
     assert result.dtype == np.int64
 
 
+@pytest.mark.net
 def test_a_chain_of_100000_nodes() -> None:
     x = UOp.buffer(2, dtypes.u32)
     node, one = x, x + 1

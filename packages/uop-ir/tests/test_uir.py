@@ -357,6 +357,7 @@ def test_what_cannot_be_shown_is_not_printed_raw() -> None:
     assert all(c.isprintable() or c == "\n" for c in str(caught.value))
 
 
+@pytest.mark.net
 @pytest.mark.parametrize(
     "text",
     [
@@ -427,6 +428,7 @@ def test_random_graphs_read_back(data: st.DataObject, graphs: Any) -> None:
     assert format_uir(parsed.root) == text
 
 
+@pytest.mark.net
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_loops_read_back(data: st.DataObject, loops: Any) -> None:
@@ -438,6 +440,7 @@ def test_random_loops_read_back(data: st.DataObject, loops: Any) -> None:
     assert format_uir(parsed.root) == text
 
 
+@pytest.mark.net
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_random_linear_programs_read_back(data: st.DataObject, linears: Any) -> None:
@@ -516,6 +519,7 @@ def test_a_pickle_means_the_same_in_another_process() -> None:
 # size
 
 
+@pytest.mark.net
 def test_a_chain_of_100_000_nodes() -> None:
     node = UOp.const(dtypes.i32, 1)
     for _ in range(100_000):
@@ -524,6 +528,7 @@ def test_a_chain_of_100_000_nodes() -> None:
     assert len(toposort([node])) == 100_001
 
 
+@pytest.mark.net
 def test_a_megabyte_is_read() -> None:
     """How long it takes is measured by benchmarks/text.py."""
     lines = ["%0 = buffer 4 : dtype=f32 slot=0\n"]

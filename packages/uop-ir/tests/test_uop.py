@@ -219,6 +219,7 @@ print(UOp.sink(s.index(UOp.const(dtypes.index, 0)).store(z)).key)
 # life
 
 
+@pytest.mark.net
 def test_a_deep_chain_is_made_keyed_replaced_and_freed() -> None:
     x = UOp.param(0, 1, I32)
     root = x

@@ -48,6 +48,7 @@ def narrow(dtype: DType, name: str, lo: int, hi: int) -> UOp:
     return UOp.variable(name, lo, hi).cast(dtype)
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", EDGES, ids=str)
 def test_ops_that_wrap(kit: Any, dtype: DType) -> None:
     ops = [Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.AND, Ops.OR, Ops.XOR]

@@ -194,6 +194,7 @@ def test_repeat_is_for_integers_and_free_ranges(kit: Any) -> None:
     assert [n.src[1:] for n in after.toposort() if n.op is Ops.REDUCE] == [(R,)]
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.u8, dtypes.i64, dtypes.index], ids=str)
 def test_count_what_a_condition_lets_through(kit: Any, dtype: DType) -> None:
     """Triangles and windows: sums of a value over the part of a range between two others."""

@@ -171,6 +171,7 @@ def test_the_inner_observer_stands_in_for_the_outer_one_until_it_leaves() -> Non
     assert [e[0] for e in outer.events] == ["started", "finished"]
 
 
+@pytest.mark.net
 def test_deep_chains() -> None:
     node = X
     for _ in range(100_000):

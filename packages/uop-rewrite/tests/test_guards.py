@@ -115,6 +115,7 @@ def test_choices_of_conditions_that_are_no_comparisons(kit: Any) -> None:
     assert simple(p | (q | p.ne(True))) is TRUE
 
 
+@pytest.mark.net
 def test_many_clauses_take_time_in_proportion() -> None:
     """Two clauses about each of 2,000 variables, and as many about one."""
     wide = UOp.variable("wide", 0, 10_000)

@@ -98,6 +98,7 @@ def test_terms_that_cannot_be_cut_are_told_in_a_line() -> None:
         graph_rewrite(deep + deep.flip((True, True)), RuleSet(LOOPS["two rules"][0]))
 
 
+@pytest.mark.net
 def test_long_work_that_ends_is_no_loop() -> None:
     """Thousands of replacements, one within the other, each of which goes deeper."""
     right, left = X, Y * 3999

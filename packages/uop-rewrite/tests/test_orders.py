@@ -50,6 +50,7 @@ def test_a_single_walk_may_put_a_node_into_what_replaces_it() -> None:
     assert graph_rewrite((X + Y) + X, wrap, order="single-walk") is -(-(X + Y) + X)
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("order", ORDERS)
 def test_each_node_once_without_recursion_and_the_same_where_nothing_applies(order: Order) -> None:
     shared = X

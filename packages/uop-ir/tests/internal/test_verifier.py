@@ -138,6 +138,7 @@ def test_a_level_that_is_asked_for_must_fit() -> None:
         verify(UOp.sink(STORE.end(R)), Level.TENSOR)
 
 
+@pytest.mark.net
 def test_a_chain_of_100_000_nodes_is_verified() -> None:
     node = IN.index(R).load()
     for _ in range(100_000):

@@ -103,6 +103,7 @@ def differ(before: UOp, after: UOp, values: dict[UOp, Any]) -> bool:
     return one.tobytes() != two.tobytes() and not (np.isnan(one) and np.isnan(two))
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_rule_is_refuted(name: str) -> None:
     proof = prove(WRONG[name], wanted=20)
