@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop_ir import Ops, UOp, dtypes
-from uop_rewrite import graph_rewrite, symbolic
+from uop_rewrite import bounds, graph_rewrite, symbolic
 
 R, Q = UOp.range(12, 0), UOp.range(5, 1)
 V, W = UOp.variable("v", -3, 9), UOp.variable("w", 0, 6)
@@ -126,3 +126,47 @@ def test_many_clauses_take_time_in_proportion() -> None:
         one = one & (wide < 5000 - i)
     assert len(simple(node).toposort()) < 3 * 2000 + 10
     assert simple(one) is simple((R < 9) & (wide < 3001))
+
+
+def test_what_is_known_of_an_element_says_nothing_of_another(kit: Any) -> None:
+    """A condition on x, and x in another order: found by random tensors."""
+    x = UOp.param(0, 4, dtypes.i32)
+    flags = UOp.param(1, 4, dtypes.bool)
+    square = flags.reshape((2, 2))
+    moved = (x < 5).where(x.flip((True,)), 0)
+    assert bounds(moved) == (dtypes.i32.min, dtypes.i32.max)
+    for before in (
+        moved.shrink(((2, 3),)).reshape(()) < 7,
+        flags & flags.flip((True,)),
+        flags | flags.flip((True,)),
+        flags.where(flags.flip((True,)), flags),
+        square | (square ^ square.permute((1, 0))).shrink(((0, 1), (1, 2))),
+        UOp(Ops.STACK, (x < 5, x < 6)) & (x < 5),
+    ):
+        kit.agree(before, simple(before))
+
+
+def test_choices_within_choices_take_time_in_proportion(kit: Any) -> None:
+    x, ys = UOp.variable("x", 0, 999), [UOp.variable(f"y{i}", 0, 99) for i in range(3)]
+    chosen, other = x, x
+    for i in range(200):
+        chosen = (x < 500 - 2 * i).where(ys[i % 3], chosen)
+        other = (ys[i % 3] < 50).where(ys[(i + 1) % 3] + i, other + 1)
+    assert simple(chosen).shape == simple(other).shape == ()
+
+
+def test_sums_of_many_quotients_take_time_in_proportion() -> None:
+    total, parts = UOp.const(dtypes.index, 0), UOp.const(dtypes.index, 0)
+    for i in range(1000):
+        v = UOp.variable(f"v{i}", 0, 99)
+        total, parts = total + v // 3, parts + v // 4 * 4 + v % 4
+    assert simple(total < 1000).op is Ops.CMPLT
+    assert simple(parts).op is Ops.ADD
+
+
+def test_prefixes_of_a_sum_share_their_nodes() -> None:
+    total, sums = UOp.variable("x0", 0, 9), []
+    for i in range(1, 41):
+        total = total + UOp.variable(f"x{i}", 0, 9)
+        sums.append(total)
+    assert len(simple(UOp.sink(*sums)).toposort()) == 41 + 40 + 1

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from uop_ir import Kind, Ops, UOp, VerifyError
 
 from . import value_sets as sets
-from .sizes import few
+from .sizes import MOVING, few
 from .value_sets import ValueSet, value_set
 
 #: The values of a node, from those of its sources.
@@ -174,10 +174,14 @@ def _under(narrowed: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> Value
     order = few(choice, FEW_NODES, gate=lambda n: n not in narrowed) if narrowed else None
     if order is None or not any(n in narrowed for n in order):
         return narrowed.get(choice, known)
+    if any(n.op in MOVING for n in order):
+        return known
     found = dict(narrowed)
     for n in order:
         if n not in found:
-            found[n] = _values(n, [found[s] for s in n.src])
+            src = [found[s] for s in n.src]
+            # each choice within it under its own condition, too, would take exponential time
+            found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else _values(n, src)
     new = found[choice]
     return known if new.least < known.least or new.greatest > known.greatest else new
 

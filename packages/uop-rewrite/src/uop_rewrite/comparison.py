@@ -13,6 +13,10 @@ from .linear import Linear, compact, is_sum, linear, ordered
 TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
 
 
+#: Of a sum of more quotients, none is multiplied out.
+FEW_QUOTIENTS = 4
+
+
 def less(x: UOp, y: UOp) -> UOp:
     """x < y in its canonical form: each term on the side where its multiple is positive, without a common factor."""
     return _negative(linear(x).plus(linear(y), -1))
@@ -27,16 +31,16 @@ def _negative(sum_: Linear) -> UOp:
     if least >= limit:
         return FALSE
     best = _sides(terms, limit)
-    for term, k in terms:
-        if constant_div(term) and k in (1, -1):
-            size, others = (
-                divisor(term),
-                Linear(tuple(t for t in terms if t[0] is not term), -limit),
-            )
-            rest = Linear((), 0 if k > 0 else size - 1).plus(others, size)
-            new = _negative(rest.plus(linear(term.src[0]), k))
-            if length(new) < length(best):
-                best = new
+    quotients = [(term, k) for term, k in terms if constant_div(term) and k in (1, -1)]
+    for term, k in quotients if len(quotients) <= FEW_QUOTIENTS else []:
+        size, others = (
+            divisor(term),
+            Linear(tuple(t for t in terms if t[0] is not term), -limit),
+        )
+        rest = Linear((), 0 if k > 0 else size - 1).plus(others, size)
+        new = _negative(rest.plus(linear(term.src[0]), k))
+        if length(new) < length(best):
+            best = new
     return best
 
 
@@ -124,7 +128,12 @@ def negated(condition: UOp) -> UOp | None:
     if condition.op is Ops.CONST:
         return FALSE if condition.arg.bits else TRUE
     if condition.op is Ops.CMPLT and condition.src[0].dtype is dtypes.index and condition.shape == ():
-        return not_less(*condition.src)
+        found: UOp | None = condition.memo.get("negation")
+        if found is None:
+            found = not_less(*condition.src)
+            if "negation" not in found.memo:  # never both ways: two nodes that keep each other alive
+                condition.memo["negation"] = found
+        return found
     if condition.op is Ops.CMPEQ:
         return UOp(Ops.CMPNE, condition.src)
     if condition.op is Ops.CMPNE:

@@ -16,6 +16,10 @@ from .linear import Linear, compact, form, linear
 
 #: How many ways to choose remainders of the coefficients are tried.
 TRIES = 32
+#: In a sum of more terms no quotient is looked for that belongs to a remainder: each pair would be tried.
+MOST_TERMS = 64
+#: A remainder in a remainder is opened where the sum keeps to so many terms, or gets no longer.
+SHORT = 8
 
 
 def divide(x: UOp, size: int) -> UOp | None:
@@ -73,7 +77,7 @@ def _congruent_sum(sum_: Linear, size: int) -> Linear:
     for term, k in sum_.terms:
         open_ = constant_mod(term) and divisor(term) * k % size == 0
         opened = opened.plus(linear(term.src[0]) if open_ else Linear(((term, 1),), 0), k)
-    return opened
+    return opened if len(opened.terms) <= max(SHORT, len(sum_.terms)) else sum_
 
 
 def constant_mod(node: UOp) -> bool:
@@ -207,7 +211,7 @@ def recombine(sum_: Linear) -> Linear:
     x // c % b * (c * k) + x % c * k == x % (b * c) * k
     x * k - x // c * (c * k) == x % c * k
     """
-    changed = True
+    changed = len(sum_.terms) <= MOST_TERMS
     while changed:
         changed = False
         for better in _recombined(sum_):

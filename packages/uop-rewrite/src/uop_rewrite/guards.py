@@ -15,7 +15,7 @@ from .comparison import FALSE, TRUE, complement, less
 from .facts import Facts, Span, Terms, fact, meet
 from .linear import Linear, compact, linear
 from .pattern import COMPARISONS
-from .sizes import few, smaller
+from .sizes import MOVING, few, smaller
 
 Simplify = Callable[[UOp], UOp]
 _GIVEN = "_given"
@@ -27,9 +27,9 @@ MOST_CLAUSES = 16
 _PROFIT = frozenset({Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.AND, Ops.OR})
 #: An expression with one of these depends on more than the values of its leaves, or touches memory though the
 #: guard fails.
-_IMPURE = frozenset(
-    {Ops.INDEX, Ops.LOAD, Ops.REDUCE, Ops.END, Ops.STORE, Ops.AFTER, Ops.STAGE, Ops.CALL, Ops.COPY}
-)
+_IMPURE = MOVING | {
+    Ops.INDEX, Ops.LOAD, Ops.REDUCE, Ops.END, Ops.STORE, Ops.AFTER, Ops.STAGE, Ops.CALL, Ops.COPY,
+}  # fmt: skip
 
 
 def clauses(condition: UOp, op: Ops = Ops.AND) -> list[UOp]:

@@ -5,6 +5,7 @@ Over the mathematical integers for index; modulo the type's size for integers th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -14,6 +15,8 @@ from uop_ir import DType, Ops, UOp, dtypes
 from . import value_sets as sets
 from .bounds import bounds, values
 from .value_sets import ValueSet
+
+_DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +219,14 @@ def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
 def _rank(item: tuple[UOp, int]) -> tuple[int, bool, int, str]:
     term, k = item
     number = int(term.arg[0]) if term.op is Ops.RANGE else -1
-    return -abs(k), term.op is not Ops.MUL, number, str(term.arg.name) if term.op is Ops.PARAM else ""
+    return (
+        -abs(k),
+        term.op is not Ops.MUL,
+        number,
+        _natural(str(term.arg.name)) if term.op is Ops.PARAM else "",
+    )
+
+
+def _natural(name: str) -> str:
+    """A name to sort by, x2 before x10."""
+    return _DIGITS.sub(lambda found: found[0].zfill(9), name)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop_ir import UOp
+from uop_ir import INDEX_MAPS, Ops, UOp
+
+#: An element of one of these is another element of its operand: what is known of one says nothing of the other.
+MOVING = frozenset({*INDEX_MAPS, Ops.STACK})
 
 
 def few(root: UOp, most: int, gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None] | None:
