@@ -14,6 +14,7 @@ from typing import NamedTuple
 from uop_ir import (
     INDEX_MAPS,
     AxisType,
+    BackendError,
     Ops,
     UOp,
     VerifyError,
@@ -96,12 +97,14 @@ def rangeify(body: UOp) -> UOp:
     """A kernel at tensor level, a SINK of STOREs to views of PARAMs, as loops over memory.
 
     Raises VerifyError where the body is no such SINK, or where one element that it stores depends on others of the
-    same memory.
+    same memory; BackendError for a COPY.
     """
     call_params(body)
     state = Lowering()
     order = body.toposort()
     for node in order:
+        if node.op is Ops.COPY:
+            raise BackendError(f"a kernel runs on one device: it has no {node.op!r}", remedy="COPY before it")
         below = max((state.depths[s] for s in node.src), default=0)
         state.depths[node] = below + 1 if node.op is Ops.REDUCE else below
     stores: list[tuple[UOp, tuple[UOp, ...]]] = []
