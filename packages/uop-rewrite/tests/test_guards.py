@@ -57,6 +57,22 @@ def test_a_position_under_its_validity() -> None:
     assert simple(memory.index((R - 3) % 8 * 4 + Q, valid)) is simple(memory.index(R * 4 - 12 + Q, valid))
 
 
+@settings(max_examples=40)
+@given(low=st.integers(-3, 6), high=st.integers(-3, 14), k=st.integers(1, 9), m=st.integers(1, 9))
+def test_accesses_under_a_mask(kit: Any, low: int, high: int, k: int, m: int) -> None:
+    """Masks with every edge, empty ones too: what is read, and where nothing is read 0, stays as it was."""
+    memory = UOp.param(0, 64, dtypes.f32)
+    v = V
+    valid = (UOp.const(dtypes.index, low) < v) & (v < high)
+    for at in (
+        (V - low) % k * m % 64,
+        (V + R) // k % m + R,
+        (V - low - 1).maximum(0) % 64,
+    ):
+        before = memory.index(at, valid).load()
+        kit.agree(before, simple(before))
+
+
 def test_no_access_is_simplified_under_a_choice() -> None:
     """A LOAD is done whatever the condition says: its position has to stay inside of the memory."""
     load = UOp.param(0, 4, dtypes.f32).index(R % 4).load()
