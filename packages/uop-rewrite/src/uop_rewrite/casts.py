@@ -9,6 +9,7 @@ from .rules import INTEGERS
 
 
 def fits(node: UOp, dtype: DType) -> bool:
+    """Whether all values of a node lie between the least and the greatest of a type."""
     lo, hi = bounds(node)
     return bool(dtype.min <= lo and hi <= dtype.max)
 
@@ -63,8 +64,7 @@ def lossless(n: UOp, x: UOp) -> UOp | None:
     lo, hi = bounds(x)
     exact = max(abs(lo), abs(hi)) <= 1 << _PRECISION[inner]
     # an integer that does not fit wraps, a float saturates
-    fits = n.dtype.is_float or n.dtype is dtypes.bool or (n.dtype.min <= lo and hi <= n.dtype.max)
-    return x.cast(n.dtype) if exact and fits else None
+    return x.cast(n.dtype) if exact and (n.dtype is dtypes.bool or fits(x, n.dtype)) else None
 
 
 def bitcasts(n: UOp, x: UOp) -> UOp | None:

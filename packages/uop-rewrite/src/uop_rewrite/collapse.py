@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from uop_ir import Kind, Ops, UOp, dtypes, toposort
 
 from .bounds import bounds
+from .casts import fits
 from .guards import clauses, combine
 from .linear import Linear, compact, linear
 from .pattern import Pattern
@@ -18,11 +19,6 @@ from .rules import INTEGERS, NUMBERS, VALUES, Rule, RuleSet
 
 def _uses(nodes: Sequence[UOp], r: UOp) -> bool:
     return r in toposort(nodes)
-
-
-def _within(node: UOp, lo: float, hi: float) -> bool:
-    least, greatest = bounds(node)
-    return lo <= least and greatest <= hi
 
 
 def _selects(condition: UOp, r: UOp) -> UOp | None:
@@ -34,11 +30,11 @@ def _selects(condition: UOp, r: UOp) -> UOp | None:
         # k * r + z == 0 says r == -k * z, for k of 1 or -1
         sum_ = linear(x).plus(linear(y), -1)
         k = dict(sum_.terms).get(r, 0)
-        other = compact(Linear((), 0).plus(sum_.plus(Linear(((r, 1),), 0), -k), -k))
+        other = compact(Linear((), 0).plus(sum_.add(r, -k), -k))
         return other if k in (1, -1) and not _uses([other], r) else None
     for side, other in ((x, y), (y, x)):
-        exact = side.op is Ops.CAST and side.src[0] is r and _within(r, side.dtype.min, side.dtype.max)
-        if exact and _within(other, dtypes.index.min, dtypes.index.max) and not _uses([other], r):
+        exact = side.op is Ops.CAST and side.src[0] is r and fits(r, side.dtype)
+        if exact and fits(other, dtypes.index) and not _uses([other], r):
             return other.cast(dtypes.index)
     return None
 
@@ -152,7 +148,7 @@ def _limit(clause: UOp, r: UOp) -> tuple[bool, UOp] | None:
         return None
     sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)  # k * r + z < 0
     k = dict(sum_.terms).get(r, 0)
-    z = compact(sum_.plus(Linear(((r, 1),), 0), -k))
+    z = compact(sum_.add(r, -k))
     if k not in (1, -1) or _uses([z], r):
         return None
     return (True, z + 1) if k < 0 else (False, -z)

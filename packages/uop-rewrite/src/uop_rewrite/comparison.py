@@ -33,10 +33,8 @@ def _negative(sum_: Linear) -> UOp:
     best = _sides(terms, limit)
     quotients = [(term, k) for term, k in terms if constant_div(term) and k in (1, -1)]
     for term, k in quotients if len(quotients) <= FEW_QUOTIENTS else []:
-        size, others = (
-            divisor(term),
-            Linear(tuple(t for t in terms if t[0] is not term), -limit),
-        )
+        size = divisor(term)
+        others = Linear(tuple(t for t in terms if t[0] is not term), -limit)
         rest = Linear((), 0 if k > 0 else size - 1).plus(others, size)
         new = _negative(rest.plus(linear(term.src[0]), k))
         if length(new) < length(best):

@@ -5,7 +5,7 @@ Over the mathematical integers, and total: x // 0 == 0 and x % 0 == x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice, product
 from math import gcd
 
@@ -35,16 +35,17 @@ def divide(x: UOp, size: int) -> UOp | None:
     for factor, quotient, _ in _factors(sum_, size):
         return compact(quotient) // (size // factor)
     quotient, rest = sum_.split(size)
-    found = compact(quotient) + compact(rest) // size if quotient.terms or quotient.constant else None
     for term, k in rest.terms:
         if k == 1 and constant_div(term):
             # (y // a + z) // size == (y + a * z) // (a * size), where like terms meet in that
             inner = divisor(term)
-            others = rest.plus(Linear(((term, 1),), 0), -1)
+            others = rest.add(term, -1)
             whole = linear(term.src[0]).plus(others, inner)
             if len(whole.terms) < len(linear(term.src[0]).terms) + len(others.terms):
                 return compact(quotient) + compact(whole) // (inner * size)
-    return found
+    if quotient.terms or quotient.constant:
+        return compact(quotient) + compact(rest) // size
+    return None
 
 
 def remainder(x: UOp, size: int) -> UOp | None:
@@ -173,7 +174,7 @@ def _multiples(sum_: Linear, y: UOp) -> tuple[Linear, Linear]:
     for term, k in sum_.terms:
         other = _cofactor(term, y)
         if other is None:
-            rest = rest.plus(Linear(((term, 1),), 0), k)
+            rest = rest.add(term, k)
         else:
             whole = whole.plus(linear(other), k)
     return whole, rest
@@ -211,16 +212,14 @@ def recombine(sum_: Linear) -> Linear:
     x // c % b * (c * k) + x % c * k == x % (b * c) * k
     x * k - x // c * (c * k) == x % c * k
     """
-    changed = len(sum_.terms) <= MOST_TERMS
-    while changed:
-        changed = False
-        for better in _recombined(sum_):
-            sum_, changed = better, True
-            break
+    better: Linear | None = sum_ if len(sum_.terms) <= MOST_TERMS else None
+    while better is not None:
+        sum_ = better
+        better = next(_recombined(sum_), None)
     return sum_
 
 
-def _recombined(sum_: Linear) -> Iterable[Linear]:
+def _recombined(sum_: Linear) -> Iterator[Linear]:
     """The sums with two terms less and one more."""
     if len(sum_.terms) < 2:
         return
@@ -231,9 +230,9 @@ def _recombined(sum_: Linear) -> Iterable[Linear]:
                 merged = _merged(term, size, other) if scale == k * size else None
                 if merged is not None:
                     yield sum_.plus(Linear(((term, k), (other, scale)), 0), -1).plus(linear(merged), k)
-            if sum(scale % (k * size) == 0 for _, scale in sum_.terms):
+            if any(scale % (k * size) == 0 for _, scale in sum_.terms):
                 whole = _simplest_quotient(term.src[0], size)
-                left = sum_.plus(whole, -k * size).plus(Linear(((term, 1),), 0), -k)
+                left = sum_.plus(whole, -k * size).add(term, -k)
                 if len(left.terms) == len(sum_.terms) - len(whole.terms) - 1:
                     yield left.plus(linear(term.src[0]), k)
         elif constant_div(term) and k % divisor(term) == 0:
@@ -242,16 +241,17 @@ def _recombined(sum_: Linear) -> Iterable[Linear]:
             left = sum_.plus(source, -factor)
             if len(left.terms) == len(sum_.terms) - len(source.terms):
                 rest = term.src[0] % size
-                yield left.plus(Linear(((term, 1),), 0), -k).plus(Linear(((rest, 1),), 0), factor)
+                yield left.add(term, -k).add(rest, factor)
 
 
 def _simplest_quotient(x: UOp, size: int) -> Linear:
     """x // size as the rules make it, for a sum in which it may stand."""
-    found: UOp | None = x // size
     quotient = x // size
-    while found is not None:
+    while constant_div(quotient):
+        found = divide(quotient.src[0], divisor(quotient))
+        if found is None:
+            break
         quotient = found
-        found = divide(found.src[0], divisor(found)) if constant_div(found) else None
     return linear(quotient)
 
 
@@ -275,7 +275,7 @@ def _dividend(quotient: UOp, size: int, like: UOp) -> UOp | None:
         if k == 1 and constant_div(term) and divisor(term) * size == by:
             # (y // a + z) // size == (y + a * z) // (a * size): x is (y + a * z) // a
             inner = divisor(term)
-            whole = linear(term.src[0]).plus(source.plus(Linear(((term, 1),), 0), -1), inner)
+            whole = linear(term.src[0]).plus(source.add(term, -1), inner)
             difference = x.plus(whole, -1)
             if _multiple(difference, by):
                 return compact(source.plus(_quotient(difference, inner)))

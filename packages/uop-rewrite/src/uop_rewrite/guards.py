@@ -119,7 +119,7 @@ def _under_sum(
     whole = UOp.variable(f"{_GIVEN}{number}", low, high) if low < high else UOp.const(dtypes.index, low)
     for term, k in sum_.terms:
         if k in (1, -1):
-            others = sum_.plus(Linear(((term, k),), 0), -1)
+            others = sum_.add(term, -k)
             alone = linear(whole).plus(others, -1)
             tried = simplify(node.substitute({term: compact(Linear((), 0).plus(alone, k))}))
             node = _better(node, simplify(tried.substitute({whole: compact(sum_)} if low < high else {})))

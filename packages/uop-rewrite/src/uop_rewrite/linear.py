@@ -59,6 +59,10 @@ class Linear:
             terms[term] = terms.get(term, 0) + factor * k
         return form(terms, self.constant + factor * other.constant)
 
+    def add(self, term: UOp, k: int) -> Linear:
+        """This form and `k` times a term."""
+        return self.plus(Linear(((term, 1),), 0), k)
+
 
 def form(terms: Mapping[UOp, int], constant: int) -> Linear:
     """The form with these coefficients, those that are 0 left out."""

@@ -53,7 +53,7 @@ def _choices(sum_: Linear, like: UOp) -> Linear:
         constant = [not s.terms for s in sides]
         if (len(found) > 1 and any(constant)) or (all(constant) and found[0][1] != 1):
             chosen = condition.where(*(compact(s, like.dtype) for s in sides))
-            sum_ = sum_.plus(Linear(tuple(found), 0), -1).plus(Linear(((chosen, 1),), 0))
+            sum_ = sum_.plus(Linear(tuple(found), 0), -1).add(chosen, 1)
     return sum_
 
 
