@@ -55,6 +55,9 @@ def variables(kit: Any, name: str, dtype: DType, wanted: slice) -> list[UOp]:
     out: list[UOp] = [kit.scalar(name.strip("?"), dtype)]
     if dtype is dtypes.bool:
         return [*out, flag, flag.ne(True), R.eq(2)] if open_ or wanted.step == 1 else out
+    if dtype.is_int and dtype is not dtypes.u64 and wanted.step == 1:  # of u64, sums are past an index
+        summand = kit.scalar("s", dtype)
+        out += [summand + 3, summand * 2 - out[0]]
     if open_:
         if dtype.is_int:
             out += [(R - 3).cast(dtype), R.cast(dtype)]

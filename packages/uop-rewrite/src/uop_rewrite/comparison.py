@@ -49,12 +49,13 @@ def length(condition: UOp) -> int:
 
 def _sides(terms: tuple[tuple[UOp, int], ...], limit: int) -> UOp:
     """sum(terms) < limit as one node."""
-    left, right = _split(terms, -limit)
+    left, right = _split(Linear(terms, -limit))
     return compact(left) < compact(right)
 
 
-def _split(terms: tuple[tuple[UOp, int], ...], constant: int) -> tuple[Linear, Linear]:
-    """Two sums whose difference is sum(terms) + constant, neither of them 0 where there are two terms."""
+def _split(sum_: Linear) -> tuple[Linear, Linear]:
+    """Two sums whose difference is this one, neither of them 0 where there are two terms."""
+    terms, constant = sum_.terms, sum_.constant
     left = tuple((t, k) for t, k in terms if k > 0)
     right = tuple((t, -k) for t, k in terms if k < 0)
     if len(terms) > 1 and not constant and not (left and right):
@@ -103,17 +104,36 @@ def equal(x: UOp, y: UOp) -> UOp:
         return FALSE
     if not sum_.terms:
         return TRUE
-    terms, constant = tuple((t, k // factor) for t, k in sum_.terms), sum_.constant // factor
-    positive = sum(k > 0 for _, k in terms)
-    if positive * 2 < len(terms) or (positive * 2 == len(terms) and ordered(terms)[0][1] < 0):
-        terms, constant = tuple((t, -k) for t, k in terms), -constant
-    left, right = _split(terms, constant)
+    sum_ = Linear(tuple((t, k // factor) for t, k in sum_.terms), sum_.constant // factor)
+    left, right = _split(_mostly_positive(sum_))
     return compact(left).eq(compact(right))
+
+
+def _mostly_positive(sum_: Linear) -> Linear:
+    """The sum or its negative: the one of which more terms, or the first, have positive coefficients."""
+    positive = sum(k > 0 for _, k in sum_.terms)
+    if positive * 2 < len(sum_.terms) or (positive * 2 == len(sum_.terms) and ordered(sum_.terms)[0][1] < 0):
+        return Linear((), 0).plus(sum_, -1)
+    return sum_
+
+
+def congruent(x: UOp, y: UOp) -> UOp:
+    """x == y of integers that wrap, with what stands on both sides left out: x - y == 0 modulo the type's size."""
+    dtype, sum_ = x.dtype, linear(x - y)
+    if not sum_.terms:
+        return FALSE if sum_.constant else TRUE
+    left, right = _split(_mostly_positive(sum_))
+    return compact(left, dtype).eq(compact(right, dtype))
 
 
 def unequal(x: UOp, y: UOp) -> UOp:
     """x != y in its canonical form."""
     return complement(equal(x, y))
+
+
+def incongruent(x: UOp, y: UOp) -> UOp:
+    """x != y of integers that wrap, as `congruent`."""
+    return complement(congruent(x, y))
 
 
 def not_less(x: UOp, y: UOp) -> UOp:

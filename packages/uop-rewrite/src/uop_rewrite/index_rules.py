@@ -11,12 +11,12 @@ from uop_ir import Ops, UOp, dtypes
 
 from .bounds import bounds, values
 from .casts import peel, through
-from .comparison import equal, length, less, unequal
+from .comparison import congruent, equal, incongruent, length, less, unequal
 from .division import divide, divide_by_term, remainder, remainder_by_term
-from .linear import linear
+from .linear import MOST_OPERATIONS, linear, operations, saves
 from .pattern import CAST, CMPEQ, CMPLT, CMPNE, DIV, MAX, MOD, MUL, Pattern, c, x, y
 from .rules import INDEX, INTEGERS, VALUES, Rule, RuleSet
-from .sums import SUM_OPS, SUMS, collect, multiply
+from .sums import SUM_OPS, SUMS, collect, collect_wrapping, multiply
 
 
 def _positive(c: UOp) -> bool:
@@ -52,6 +52,18 @@ def _one_value(s: UOp) -> bool:
     return s.dtype is dtypes.index and values(s).step == 0
 
 
+def _cancelled(relation: Callable[[UOp, UOp], UOp]) -> Callable[..., UOp | None]:
+    """An equation of sums that wrap without what stands on both sides, where that takes fewer operations."""
+
+    def rule(x: UOp, y: UOp, n: UOp) -> UOp | None:
+        if not 0 < operations(x) + operations(y) <= MOST_OPERATIONS:
+            return None
+        new = relation(x, y)
+        return new if new.shape == n.shape and saves(n.src, new.src, gone=0) else None
+
+    return rule
+
+
 def _compared(relation: Callable[[UOp, UOp], UOp]) -> Callable[..., UOp | None]:
     """A relation in its canonical form, unless that is longer."""
 
@@ -66,7 +78,11 @@ index_rules = RuleSet(
     [
         Rule("order factors", MUL(x, y), multiply, types=INDEX, when=lambda x, y: _no_constant(x) and _no_constant(y)),
         *(
-            Rule("collect terms", Pattern(op, None, "n"), collect, types=INTEGERS)
+            Rule("collect terms", Pattern(op, None, "n"), collect, types=INDEX)
+            for op in SUM_OPS
+        ),
+        *(
+            Rule("collect wrapping terms", Pattern(op, None, "n"), collect_wrapping, types=INTEGERS - INDEX)
             for op in SUM_OPS
         ),
         # x // c == ...                             see division.divide
@@ -79,6 +95,8 @@ index_rules = RuleSet(
         Rule("compare sums", CMPLT(x, y).named("n"), _compared(less), types=INDEX),
         Rule("equal sums", CMPEQ(x, y).named("n"), _compared(equal), types=INDEX),
         Rule("unequal sums", CMPNE(x, y).named("n"), _compared(unequal), types=INDEX),
+        Rule("equal wrapping sums", CMPEQ(x, y).named("n"), _cancelled(congruent), types=INTEGERS - INDEX),
+        Rule("unequal wrapping sums", CMPNE(x, y).named("n"), _cancelled(incongruent), types=INTEGERS - INDEX),
         # max(x, y) where the bounds decide
         Rule("maximum by bounds", MAX(x, y), _greatest, types=INDEX),
         # max(max(x, a), b) == max(x, max(a, b))

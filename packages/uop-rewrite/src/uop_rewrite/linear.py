@@ -90,6 +90,47 @@ def is_sum(node: UOp) -> bool:
     return _summands(node) is not None
 
 
+#: Sums of more operations on integers that wrap are taken as they are written.
+MOST_OPERATIONS = 64
+
+
+def operations(sum_: UOp) -> int:
+    """How many sums, differences and multiples a node is made of, shared ones each time; not much over MOST_OPERATIONS."""
+    found, stack = 0, [sum_]
+    while stack and found <= MOST_OPERATIONS:
+        summands = _summands(stack.pop())
+        if summands is not None:
+            found += 1
+            stack += [part for part, _ in summands]
+    return found
+
+
+def saves(old: Sequence[UOp], new: Sequence[UOp], gone: int) -> int | None:
+    """How many operations sums have more than those that take their place; None where these could cost more nodes.
+
+    They cost most where others use all sums within the old ones, of which only `gone` then go.
+    """
+    saved = sum(map(operations, old)) - sum(map(operations, new))
+    added = len(_sums(new) - _sums(old)) - gone
+    return saved if added <= saved else None
+
+
+def _sums(nodes: Sequence[UOp]) -> set[UOp]:
+    return {n for node in nodes for n in node.toposort(gate=is_sum) if is_sum(n)}
+
+
+def shallow(node: UOp) -> Linear:
+    """The linear form of a sum, a difference or a multiple over its operands as they are."""
+    terms: dict[UOp, int] = {}
+    constant = 0
+    for part, k in _summands(node) or ((node, 1),):
+        if part.op is Ops.CONST:
+            constant += k * part.arg.bits
+        else:
+            terms[part] = terms.get(part, 0) + k
+    return _in_type(terms, constant, node.dtype)
+
+
 def linear(node: UOp) -> Linear:
     """The linear form of a node of dtype index or integer. Iterative; shared sums are entered once. Kept in its memo."""
     found: Linear | None = node.memo.get("linear")
@@ -127,10 +168,14 @@ def _linear(node: UOp) -> Linear:
         else:
             for part, factor in summands:
                 coefficients[part] = coefficients.get(part, 0) + k * factor
-    if node.dtype.is_int:
-        terms = {t: _wrapped(k, node.dtype) for t, k in terms.items()}
-        constant = _wrapped(constant, node.dtype)
-    return form(terms, constant)
+    return _in_type(terms, constant, node.dtype)
+
+
+def _in_type(terms: Mapping[UOp, int], constant: int, dtype: DType) -> Linear:
+    """The form with these coefficients, modulo the size of a type that wraps."""
+    if not dtype.is_int:
+        return form(terms, constant)
+    return form({t: _wrapped(k, dtype) for t, k in terms.items()}, _wrapped(constant, dtype))
 
 
 def _term(node: UOp) -> Linear:

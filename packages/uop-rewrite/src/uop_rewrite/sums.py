@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from uop_ir import Kind, Ops, UOp, dtypes
+from uop_ir import Ops, UOp, dtypes
 
 from .casts import fits, index_cast
 from .division import recombine
-from .linear import Linear, build, compact, form, linear
+from .linear import MOST_OPERATIONS, Linear, build, compact, form, linear, operations, saves, shallow
 from .pattern import MUL, Pattern, a, x
-from .rules import INDEX, INTEGERS, Region, Rule, RuleSet
+from .rules import INDEX, Region, Rule, RuleSet
 
 SUM_OPS = (Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL)
-#: A sum of many terms, whose prefixes are not rewritten each on its own.
-SUMS = Region("sums", (*map(Pattern, (Ops.ADD, Ops.SUB, Ops.NEG)), MUL(x, a)), INTEGERS)
+#: An index sum of many terms, whose prefixes are not rewritten each on its own.
+SUMS = Region("sums", (*map(Pattern, (Ops.ADD, Ops.SUB, Ops.NEG)), MUL(x, a)), INDEX)
 
 
 def collect(n: UOp) -> UOp:
-    """The canonical node of a sum, a difference or a multiple; integers that wrap are equal modulo their size."""
-    sum_ = linear(n)
-    if n.dtype.kind is Kind.INDEX:
-        sum_ = recombine(sum_)
-    elif n.shape == ():
-        exact = _over_indices(sum_)
+    """The canonical node of an index sum, an index difference or an index multiple."""
+    return compact(_choices(recombine(linear(n)), n))
+
+
+def collect_wrapping(n: UOp) -> UOp:
+    """A sum of integers that wrap with like terms together, which are equal modulo the type's size.
+
+    Others may use the sums within it: where the new nodes could cost more than like terms save, these stay as they are.
+    """
+    if operations(n) <= MOST_OPERATIONS:
+        sum_ = linear(n)
+        exact = _over_indices(sum_) if n.shape == () else None
         if exact is not None and fits(exact, n.dtype) and fits(exact, dtypes.index):
             return exact.cast(n.dtype)
-    return compact(_choices(sum_, n), n.dtype)
+        new = compact(_choices(sum_, n), n.dtype)
+        if saves([n], [new], gone=1) is not None:
+            return new
+    return compact(shallow(n), n.dtype)
 
 
 def _over_indices(sum_: Linear) -> UOp | None:

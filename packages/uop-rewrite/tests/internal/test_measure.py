@@ -27,8 +27,8 @@ EXAMPLES = 30_000 if NIGHTLY else 300
 TYPES = (dtypes.index, dtypes.bool, dtypes.i8, dtypes.index, dtypes.u8, dtypes.f32)
 #: Rules that bring terms into their canonical form.
 ORDERING = (
-    "collect terms", "order factors", "order maximum", "compare sums", "equal sums", "unequal sums", "mod of sum",
-    "choice of constants",
+    "collect terms", "collect wrapping terms", "order factors", "order maximum", "compare sums", "equal sums",
+    "unequal sums", "mod of sum", "choice of constants",
 )  # fmt: skip
 COMPARISONS = (Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE)
 SUMS = (Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL)
