@@ -39,13 +39,14 @@ def values(node: UOp) -> ValueSet:
             raise VerifyError(
                 f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
             )
-        if all("values" in s.memo for s in node.src):
-            node.memo["values"] = found = _values(node, [s.memo["values"] for s in node.src])
-        else:
+        try:
+            src = [s.memo["values"] for s in node.src]
+        except KeyError:  # not yet those of the sources
             for n in node.toposort(gate=lambda n: "values" not in n.memo):
                 if "values" not in n.memo:
-                    n.memo["values"] = _values(n, [s.memo["values"] for s in n.src])
-            found = node.memo["values"]
+                    n.memo["values"] = found = _values(n, [s.memo["values"] for s in n.src])
+        else:
+            node.memo["values"] = found = _values(node, src)
     return found
 
 
@@ -171,19 +172,33 @@ def _narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
 
 def _under(narrowed: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet:
     """The values of an expression where some of its nodes have fewer. Of a large one, only its own are looked at."""
-    order = few(choice, FEW_NODES, gate=lambda n: n not in narrowed) if narrowed else None
-    if order is None or not any(n in narrowed for n in order):
+    nodes = few(choice, FEW_NODES, gate=lambda n: n not in narrowed) if narrowed else None
+    if nodes is None or nodes.isdisjoint(narrowed):
         return narrowed.get(choice, known)
-    if any(n.op in MOVING for n in order):
+    if any(n.op in MOVING for n in nodes):
         return known
     found = dict(narrowed)
-    for n in order:
+    for n in choice.toposort(gate=lambda n: n not in narrowed):
         if n not in found:
             src = [found[s] for s in n.src]
             # each choice within it under its own condition, too, would take exponential time
             found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else _values(n, src)
     new = found[choice]
     return known if new.least < known.least or new.greatest > known.greatest else new
+
+
+def _and(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    x, y = src
+    if node.dtype.kind is Kind.BOOL:
+        return value_set(min(x.least, y.least), min(x.greatest, y.greatest))
+    return sets.bit_and(x, y, node.dtype.bits)
+
+
+def _or(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    x, y = src
+    if node.dtype.kind is Kind.BOOL:
+        return value_set(max(x.least, y.least), max(x.greatest, y.greatest))
+    return sets.bit_or(x, y, node.dtype.bits)
 
 
 def _cast(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
@@ -239,8 +254,8 @@ VALUES: dict[Ops, Transfer] = {
     Ops.CMPNE: _not_equal,
     Ops.WHERE: _where,
     Ops.CAST: _cast,
-    Ops.AND: _bits(sets.bit_and),
-    Ops.OR: _bits(sets.bit_or),
+    Ops.AND: _and,
+    Ops.OR: _or,
     Ops.XOR: _bits(sets.bit_xor),
     Ops.STACK: lambda node, src: sets.union(src),
     Ops.PAD: lambda node, src: sets.union((src[0], _NOTHING)),

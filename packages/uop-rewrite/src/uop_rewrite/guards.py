@@ -6,13 +6,12 @@ sum; where the sum stands in an expression, it can be taken for a variable with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from uop_ir import Ops, UOp, dtypes
 
-from .bounds import bounds
 from .comparison import FALSE, TRUE, complement, less
-from .facts import Facts, Span, Terms, fact, meet
+from .facts import Fact, Facts, Terms, fact, together
 from .linear import Linear, compact, linear
 from .pattern import COMPARISONS
 from .sizes import MOVING, few, smaller
@@ -53,33 +52,53 @@ def combine(parts: Iterable[UOp], op: Ops = Ops.AND) -> UOp | None:
     return out
 
 
-def given(conditions: Sequence[UOp], node: UOp, simplify: Simplify) -> UOp:
+def given(conditions: Iterable[UOp], node: UOp, simplify: Simplify) -> UOp:
     """`node` where all conditions hold: an expression that is equal there, with fewer nodes; else `node` itself."""
-    nodes = few(node, MOST_NODES)
-    if nodes is None or any(n.op in _IMPURE or _is_given(n) for n in nodes):
+    if node.dtype is not dtypes.bool and not _learns(node):
         return node
-    conditions = conditions[:MOST_CLAUSES]
-    if (
-        not any((n.op in _PROFIT and n is not node) or n in conditions for n in nodes)
-        and node.op not in _PROFIT - COMPARISONS
-    ):
-        return node
-    facts = Facts(conditions)
+    conditions = list(conditions)[:MOST_CLAUSES]
+    if node in conditions and node.shape == ():
+        return TRUE
+    return _under(Facts(conditions), node, simplify) if _learns(node) else node
+
+
+def _learns(node: UOp) -> bool:
+    """Whether there is an operation in a node for whose sake it is worth to know more of its leaves. In its memo."""
+    found: bool | None = node.memo.get("learns")
+    if found is None:
+        nodes = few(node, MOST_NODES)
+        found = node.memo["learns"] = (
+            nodes is not None
+            and any(
+                n.op in _PROFIT or n.dtype is dtypes.bool
+                for n in nodes
+                if n is not node or n.op not in COMPARISONS
+            )
+            and not any(n.op in _IMPURE or _is_given(n) for n in nodes)
+        )
+    return found
+
+
+def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
+    """`node` where the facts hold."""
+    nodes = node.toposort()
     known = {n: found for n in nodes if n.dtype is dtypes.bool and (found := facts.decide(n)) is not None}
     if known:
         node = _better(node, simplify(node.substitute(known)))
         nodes = node.toposort()
-    together: dict[UOp, UOp] = {}
-    for number, (terms, (lo, hi)) in enumerate(facts.spans.items()):
-        if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in nodes:
-            narrow = _narrow(terms[0][0], lo, hi, number)
-            if narrow is not None:
-                together[terms[0][0]] = narrow
-    if together:
-        node = _under(node, together, simplify)
-    for number, (terms, (lo, hi)) in enumerate(facts.spans.items()):
-        if len(terms) > 1:
-            node = _under_sum(node, Linear(terms, 0), lo, hi, number, simplify)
+    narrow: dict[UOp, UOp] = {}
+    for number, said in enumerate(facts.sums.values()):
+        ((term, k), *others) = said.terms
+        if not others and k == 1 and term in nodes:
+            new = _narrow(said, number)
+            if new is not None:
+                narrow[term] = new
+    if narrow:
+        back = {v: t for t, v in narrow.items() if v.op is not Ops.CONST}
+        node = _better(node, simplify(simplify(node.substitute(narrow)).substitute(back)))
+    for number, said in enumerate(facts.sums.values()):
+        if len(said.terms) > 1:
+            node = _under_sum(node, said, number, simplify)
     return node
 
 
@@ -88,41 +107,30 @@ def _is_given(node: UOp) -> bool:
     return node.op is Ops.PARAM and str(node.arg.name).startswith(_GIVEN)
 
 
-def _narrow(term: UOp, lo: int | None, hi: int | None, number: int) -> UOp | None:
-    """A variable, or a constant, in the place of a term whose bounds a fact narrows."""
-    least, greatest = bounds(term)
+def _narrow(said: Fact, number: int) -> UOp | None:
+    """A variable, or a constant, in the place of a sum whose bounds a fact narrows; None where it does not."""
+    least, greatest = said.whole
+    lo, hi = said.span
     low, high = max(least, least if lo is None else lo), min(greatest, greatest if hi is None else hi)
     if low > high or (low, high) == (least, greatest):
         return None
-    if low == high:
-        return UOp.const(dtypes.index, low)
-    return UOp.variable(f"{_GIVEN}{number}", low, high)
+    return UOp.variable(f"{_GIVEN}{number}", low, high) if low < high else UOp.const(dtypes.index, low)
 
 
-def _under(node: UOp, new: dict[UOp, UOp], simplify: Simplify) -> UOp:
-    """Simplify with some terms replaced by variables, and put them back."""
-    back = {v: t for t, v in new.items() if v.op is not Ops.CONST}
-    return _better(node, simplify(simplify(node.substitute(new)).substitute(back)))
-
-
-def _under_sum(
-    node: UOp, sum_: Linear, lo: int | None, hi: int | None, number: int, simplify: Simplify
-) -> UOp:
+def _under_sum(node: UOp, said: Fact, number: int, simplify: Simplify) -> UOp:
     """A fact about a sum: one of its plain terms is written as a variable of these bounds less the others."""
     nodes = node.toposort()
-    if any(t not in nodes for t, _ in sum_.terms):
+    whole = _narrow(said, number) if all(t in nodes for t, _ in said.terms) else None
+    if whole is None:
         return node
-    least, greatest = sum_.interval()
-    low, high = max(least, least if lo is None else lo), min(greatest, greatest if hi is None else hi)
-    if low > high or (low, high) == (least, greatest):
-        return node
-    whole = UOp.variable(f"{_GIVEN}{number}", low, high) if low < high else UOp.const(dtypes.index, low)
-    for term, k in sum_.terms:
+    sum_ = Linear(said.terms, 0)
+    back = {whole: compact(sum_)} if whole.op is not Ops.CONST else {}
+    for term, k in said.terms:
         if k in (1, -1):
             others = sum_.add(term, -k)
             alone = linear(whole).plus(others, -1)
             tried = simplify(node.substitute({term: compact(Linear((), 0).plus(alone, k))}))
-            node = _better(node, simplify(tried.substitute({whole: compact(sum_)} if low < high else {})))
+            node = _better(node, simplify(tried.substitute(back)))
     return node
 
 
@@ -131,55 +139,72 @@ def _better(old: UOp, new: UOp) -> UOp:
 
 
 def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
-    """An AND whose clauses are held against each other: what others imply goes, what they exclude is false."""
+    """An AND whose clauses are held against each other: what others imply goes, what they exclude is false.
+
+    Where all that came of it is that clauses went, nothing more will: the result knows so, in its memo.
+    """
+    if "held" in node.memo:
+        return None
     parts = clauses(node)
     kept = _merge(parts)
     if kept is None:
         return FALSE
+    changed = False
+    facts = Facts(kept[: MOST_CLAUSES + 1])
     i = 0
     while i < min(len(kept), MOST_CLAUSES):
-        others = kept[:i] + kept[i + 1 :]
-        new = Facts(others[:MOST_CLAUSES]).decide(kept[i])
-        if new is None:
-            new = given(others, kept[i], simplify) if others else kept[i]
+        clause = kept[i]
+        others = facts.without(clause)
+        new = others.decide(clause)
+        if new is None and _learns(clause):
+            new = _under(others, clause, simplify)
+        if new is None or new is clause:
+            i += 1
+            continue
         if new is FALSE:
             return FALSE
-        if new is TRUE:
+        if new is TRUE or new in kept:
             del kept[i]
-            continue
-        kept[i] = new
-        i += 1
+        else:
+            kept[i] = new
+            changed = True
+            i += 1
+        facts = Facts(kept[: MOST_CLAUSES + 1])
     if kept == parts:
         return None
-    result = combine(kept)
-    return TRUE if result is None else result
+    result = combine(kept) or TRUE
+    if not changed and len(parts) <= MOST_CLAUSES:
+        result.memo["held"] = True
+    return result
 
 
 def _merge(parts: list[UOp]) -> list[UOp] | None:
     """The clauses with those about one sum as one: the narrowest. None where they exclude each other."""
     seen: dict[UOp, None] = {}
-    spans: dict[Terms, Span] = {}
-    of: dict[Terms, list[UOp]] = {}
+    about: dict[Terms, dict[UOp, Fact]] = {}
     for part in parts:
-        if part is FALSE or (fact(part) is None and complement(part) in seen):
-            return None
-        if part is TRUE:
-            continue
-        seen[part] = None
         said = fact(part)
         if said is not None:
-            spans[said.terms] = meet(spans.get(said.terms, (None, None)), said.span)
-            of.setdefault(said.terms, []).append(part)
-    merged: dict[UOp, list[UOp]] = {}
-    for terms, (least, greatest) in spans.items():
-        if least is not None and greatest is not None and least > greatest:
+            about.setdefault(said.terms, {})[part] = said
+        elif part is FALSE or complement(part) in seen:
             return None
-        first, *others = of[terms]
-        new = _within(compact(Linear(terms, 0)), least, greatest) if others else [first]
-        if set(new) != {first, *others}:
-            merged[first] = new
-            merged.update((other, []) for other in others)
-    return [kept for part in seen for kept in merged.get(part, [part])]
+        if part is not TRUE:
+            seen[part] = None
+    merged: dict[UOp, list[UOp]] = {}
+    for terms, found in about.items():
+        if len(found) == 1:
+            continue
+        least, greatest = together(list(found.values())).span
+        if least is not None and greatest is not None:
+            if least > greatest:
+                return None
+            if least < greatest and len(found) == 2 and all(None in said.span for said in found.values()):
+                continue  # one of them says the one end, the other the other end
+        new = _within(compact(Linear(terms, 0)), least, greatest)
+        if set(new) != found.keys():
+            merged.update((part, []) for part in found)
+            merged[next(iter(found))] = new
+    return [kept for part in seen for kept in merged.get(part, [part])] if merged else list(seen)
 
 
 def _within(node: UOp, least: int | None, greatest: int | None) -> list[UOp]:

@@ -10,8 +10,8 @@ from uop_ir import INDEX_MAPS, Ops, UOp
 MOVING = frozenset({*INDEX_MAPS, Ops.STACK})
 
 
-def few(root: UOp, most: int, gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None] | None:
-    """All nodes below a root in topological order, as `toposort` gives them; None where there are more than `most`."""
+def few(root: UOp, most: int, gate: Callable[[UOp], bool] | None = None) -> set[UOp] | None:
+    """All nodes below a root, itself too; None where there are more than `most`. See `toposort` for the gate."""
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()
@@ -22,7 +22,7 @@ def few(root: UOp, most: int, gate: Callable[[UOp], bool] | None = None) -> dict
                     stack.append(s)
             if len(seen) > most:
                 return None
-    return root.toposort(gate)
+    return seen
 
 
 def smaller(new: UOp, old: UOp, most: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from uop_ir import Ops, UOp, fold
 
-from .bounds import bounds, not_zero
+from .bounds import not_zero, values
 from .casts import bitcasts, lossless
 from .comparison import FALSE, TRUE, complement, negated
 from .engine import graph_rewrite
@@ -71,8 +71,8 @@ def _fold(n: UOp) -> UOp | None:
 
 def _decided(n: UOp) -> UOp | None:
     """The constant that is the only value within a node's bounds."""
-    lo, hi = bounds(n)
-    return n.const_like(lo) if lo == hi else None
+    found = values(n)
+    return n.const_like(found.least) if found.least == found.greatest else None
 
 
 folding = RuleSet(Rule("fold constants", Pattern(op, None, "n"), _fold) for op in FOLDED)
@@ -119,14 +119,16 @@ def _false(a: UOp) -> bool:
     return a is FALSE
 
 
+def _opposite(x: UOp, y: UOp) -> bool:
+    """Whether y is the negation of x. That of a CMPLT is another one, which takes longer to find."""
+    return (x.op is not Ops.CMPLT or y.op is Ops.CMPLT) and negated(x) is y
+
+
 def _choices(n: UOp) -> UOp | None:
     """op(where(z, a, b), c) == where(z, op(a, c), op(b, c)) for constants, and for two choices by one condition."""
     chosen = [s for s in n.src if s.op is Ops.WHERE]
-    others = [s for s in n.src if s.op is not Ops.WHERE]
-    if (
-        not chosen
-        or any(o.op is not Ops.CONST for o in others)
-        or any(s.src[0] is not chosen[0].src[0] for s in chosen)
+    if not chosen or any(
+        s.src[0] is not chosen[0].src[0] if s.op is Ops.WHERE else s.op is not Ops.CONST for s in n.src
     ):
         return None
     sides = [[s.src[i] if s.op is Ops.WHERE else s for s in n.src] for i in (1, 2)]
@@ -197,8 +199,8 @@ identities = RuleSet(
         # (x == y) != true is x != y; so for other comparisons of what has an order without NaN
         Rule("not", CMPNE(x, a), lambda x, a: negated(x), when=_true, types=BOOL),
         # x & not x == false, x | not x == true
-        Rule("and its complement", AND(x, y), lambda x, y: FALSE, when=lambda x, y: negated(x) is y, types=BOOL),
-        Rule("or its complement", OR(x, y), lambda x, y: TRUE, when=lambda x, y: negated(x) is y, types=BOOL),
+        Rule("and its complement", AND(x, y), lambda x, y: FALSE, when=_opposite, types=BOOL),
+        Rule("or its complement", OR(x, y), lambda x, y: TRUE, when=_opposite, types=BOOL),
         # where(true, x, y) == x, where(false, x, y) == y, where(z, x, x) == x
         Rule("chosen", WHERE(a, x, y), lambda a, x, y: x if a.value else y),
         Rule("same choice", WHERE(z, x, x), lambda x: x),
@@ -240,7 +242,7 @@ def _choose(n: UOp) -> UOp | None:
     """where(z, x, y): x where z holds, y where it does not."""
     condition, yes, no = n.src
     new_yes = given(clauses(condition), yes, _simplify)
-    new_no = given([complement(c) for c in clauses(condition, Ops.OR)], no, _simplify)
+    new_no = given((complement(c) for c in clauses(condition, Ops.OR)), no, _simplify)
     return None if (new_yes, new_no) == (yes, no) else condition.where(new_yes, new_no)
 
 
