@@ -44,9 +44,10 @@ def values(node: UOp) -> ValueSet:
         except KeyError:  # not yet those of the sources
             for n in node.toposort(gate=lambda n: "values" not in n.memo):
                 if "values" not in n.memo:
-                    n.memo["values"] = found = _values(n, [s.memo["values"] for s in n.src])
+                    n.memo["values"] = _values(n, [s.memo["values"] for s in n.src])
+            found = node.memo["values"]
         else:
-            node.memo["values"] = found = _values(node, src)
+            found = node.memo["values"] = _values(node, src)
     return found
 
 

@@ -47,11 +47,12 @@ def _fact(clause: UOp) -> Fact | None:
     if not sum_.terms:
         return None
     terms, limit = tuple(ordered(sum_.terms)), -sum_.constant
-    least, greatest = (None, limit - 1) if clause.op is Ops.CMPLT else (limit, limit)
-    if terms[0][1] < 0:
-        terms = tuple([(t, -k) for t, k in terms])
-        least, greatest = -greatest, None if least is None else -least
-    return Fact(terms, (least, greatest), Linear(terms, 0).interval())
+    least = None if clause.op is Ops.CMPLT else limit
+    greatest = limit - 1 if least is None else limit
+    if terms[0][1] > 0:
+        return Fact(terms, (least, greatest), Linear(terms, 0).interval())
+    terms = tuple([(t, -k) for t, k in terms])
+    return Fact(terms, (-greatest, None if least is None else -least), Linear(terms, 0).interval())
 
 
 class Facts:
