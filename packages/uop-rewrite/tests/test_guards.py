@@ -57,6 +57,29 @@ def test_a_position_under_its_validity() -> None:
     assert simple(memory.index((R - 3) % 8 * 4 + Q, valid)) is simple(memory.index(R * 4 - 12 + Q, valid))
 
 
+def test_a_validity_that_is_decided(kit: Any) -> None:
+    memory = UOp.param(0, 64, dtypes.f32)
+    for valid, after in ((R < 20, memory.index(R).load()), (R < 0, memory.const_like(0.0))):
+        before = memory.index(R, valid).load()
+        assert simple(before) is after
+        kit.agree(before, after)
+    assert simple(memory.index(R, R < 0)) is not memory.index(R)
+
+
+def test_one_iteration_is_a_constant_to_those_who_use_it(kit: Any) -> None:
+    one, memory, n = UOp.range(1, 9), UOp.param(0, 64, dtypes.f32), UOp.variable("n", 1, 4)
+    zero = UOp.const(dtypes.index, 0)
+    for before, after in (
+        (memory.index(one).load(), memory.index(zero).load()),
+        (one.cast(dtypes.f32), UOp.const(dtypes.f32, 0.0)),
+        (one // n, zero),
+        (one % n, zero),
+        (one * n, zero),
+    ):
+        assert simple(before) is after
+        kit.agree(before, after)
+
+
 @settings(max_examples=40)
 @given(low=st.integers(-3, 6), high=st.integers(-3, 14), k=st.integers(1, 9), m=st.integers(1, 9))
 def test_accesses_under_a_mask(kit: Any, low: int, high: int, k: int, m: int) -> None:

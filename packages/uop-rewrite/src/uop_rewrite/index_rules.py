@@ -104,7 +104,9 @@ index_rules = RuleSet(
         # an operand with one value left
         *(
             Rule("one value for an operand", Pattern(op, None, "n"), _single, types=VALUES)
-            for op in (Ops.WHERE, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE)
+            for op in (
+                Ops.WHERE, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.DIV, Ops.MOD, Ops.MUL, Ops.CAST, Ops.INDEX,
+            )
         ),
         # casts between indices and integers that keep the value
         *(

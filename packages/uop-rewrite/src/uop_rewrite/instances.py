@@ -98,7 +98,7 @@ def instances(rule: Rule, types: Sequence[DType], wanted: int, attempts: int) ->
     seen: set[UOp] = set()
     loops = rule.pattern.op is Ops.REDUCE
     count = constants(rule.pattern)
-    for dtype in types if rule.pattern.op not in (Ops.REDUCE, Ops.RANGE, Ops.INDEX) else ():
+    for dtype in types if rule.pattern.op not in (Ops.REDUCE, Ops.RANGE, Ops.INDEX, Ops.LOAD) else ():
         for before, _ in plain(rule.pattern, dtype, types, {}, count):
             after = None if before in seen else fires(rule, before)
             if after is not None:

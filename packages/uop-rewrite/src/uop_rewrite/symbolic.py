@@ -41,8 +41,8 @@ from .pattern import (
 from .rules import BOOL, FLOATS, INDEX, INTEGERS, Region, Rule, RuleSet
 
 n = var("n")
-BITCAST, INDEXED, MULACC, SHL, SHR = (
-    Builder(o) for o in (Ops.BITCAST, Ops.INDEX, Ops.MULACC, Ops.SHL, Ops.SHR)
+BITCAST, INDEXED, LOAD, MULACC, SHL, SHR = (
+    Builder(o) for o in (Ops.BITCAST, Ops.INDEX, Ops.LOAD, Ops.MULACC, Ops.SHL, Ops.SHR)
 )
 WRAPPING = INTEGERS - INDEX
 
@@ -247,8 +247,10 @@ def _choose(n: UOp) -> UOp | None:
 
 
 def _valid(n: UOp) -> UOp | None:
-    """An index under its validity."""
+    """An index under its validity, which goes where it always holds."""
     memory, at, valid = n.src
+    if valid is TRUE:
+        return memory.index(at)
     new = given(clauses(valid), at, _simplify)
     return None if new is at else memory.index(new, valid)
 
@@ -259,6 +261,8 @@ guarded = RuleSet(
         Rule("or of clauses", Pattern(Ops.OR, None, "n"), lambda n: disjunction(n, _simplify), types=BOOL),
         Rule("choice under its condition", Pattern(Ops.WHERE, None, "n"), _choose),
         Rule("index under its validity", INDEXED(x, y, z).named("n"), _valid),
+        # a load that is never valid is 0
+        Rule("never valid", LOAD(INDEXED(x, y, a)).named("n"), lambda n: n.const_like(0), when=_false),
     ],
     regions=[
         Region("conjunction", (Pattern(Ops.AND),), BOOL),

@@ -203,9 +203,15 @@ class Terms:
         place, condition = self.fill(at, dtypes.index, bound), self.fill(valid, dtypes.bool, bound)
         if place is None or condition is None:
             return None
+        if condition.op is Ops.CONST and not condition.value:
+            return self._memory(dtype).index(place, condition)
         inside = [condition, place < SIZE, UOp.const(dtypes.index, -1) < place]
         first = self.pick((0, 1, 2))
         return self._memory(dtype).index(place, inside[first] & inside[first - 1] & inside[first - 2])
+
+    def _load(self, patterns: Sequence[Pattern], dtype: DType, bound: Bound) -> UOp | None:
+        place = self.fill(patterns[0] if patterns else Pattern(Ops.INDEX), dtype, bound)
+        return None if place is None else place.load()
 
     def _reduce(self, patterns: Sequence[Pattern], dtype: DType, bound: Bound) -> UOp | None:
         value = self.fill(patterns[0] if patterns else Pattern(), dtype, bound)
@@ -226,7 +232,7 @@ class Terms:
         return condition & self.term(dtypes.bool, 1) if self.chance(0.3) else condition
 
     #: Ops whose operands are not simply terms of one type.
-    _WAYS = MappingProxyType({Ops.REDUCE: _reduce, Ops.RANGE: _range, Ops.INDEX: _index})
+    _WAYS = MappingProxyType({Ops.REDUCE: _reduce, Ops.RANGE: _range, Ops.INDEX: _index, Ops.LOAD: _load})
 
 
 def node(op: Ops, src: Sequence[UOp], arg: object) -> UOp | None:

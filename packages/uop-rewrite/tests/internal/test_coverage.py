@@ -91,6 +91,7 @@ EXAMPLES: dict[str, Callable[[UOp, UOp, UOp, UOp], UOp]] = {
     "or of clauses": lambda i, f, p, q: (V < 3) | (V < 4),
     "choice under its condition": lambda i, f, p, q: (V < 1).where(V.maximum(1), V),
     "index under its validity": lambda i, f, p, q: UOp.param(0, 4, dtypes.i32).index(R % 4, R < 4).load(),
+    "never valid": lambda i, f, p, q: UOp.param(0, 4, dtypes.i32).index(R, R < 0).load(),
     "pick": lambda i, f, p, q: R.eq(V).where(f, f.const_like(0)).reduce(Ops.ADD, 0, [R]),
     "count": lambda i, f, p, q: (R < V).where(i, i.const_like(0)).reduce(Ops.ADD, 0, [R]),
     "invariant": lambda i, f, p, q: (R.cast(i.dtype) * i).reduce(Ops.ADD, 0, [R]),
