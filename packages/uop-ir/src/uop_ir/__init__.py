@@ -18,8 +18,8 @@ from .infer_structure import REDUCE_IDENTITY, call_params
 from .inline import inline_call
 from .interp import evaluate, run_program
 from .interp_steps import fold
-from .levels import Level
-from .movement import INDEX_MAPS, flatten, index_map, reshape_index, sizes, unflatten
+from .levels import Level, level_of
+from .movement import INDEX_MAPS, flatten, index_map, sizes
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .promotion import promote
 from .settings import override, read_settings, settings
@@ -72,18 +72,17 @@ __all__ = [
     "index",
     "index_map",
     "inline_call",
+    "level_of",
     "override",
     "parse_uir",
     "promote",
     "read_settings",
     "read_uir",
-    "reshape_index",
     "run_program",
     "settings",
     "sizes",
     "to_dot",
     "to_svg",
     "toposort",
-    "unflatten",
     "verify",
 ]

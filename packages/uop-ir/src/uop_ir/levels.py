@@ -56,7 +56,10 @@ ARGS: dict[tuple[Level, Ops], Allowed] = {
 
 
 def level_of(ops: Iterable[Ops]) -> Level:
-    """The level that a program has by its ops; one that is given as a sequence is linear whatever it contains."""
+    """The level that a program has by its ops: linear with SPECIAL, IF or ENDIF, loop with any other that has no shape.
+
+    A program that is given as a sequence of nodes is linear whatever it contains.
+    """
     found = frozenset(ops)
     if found & _ORDERED:
         return Level.LINEAR

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from uop_ir import CommandParser, Ops, Parsed, UOp, UopError, VerifyError, read_uir
+from uop_ir import CommandParser, Level, Parsed, UOp, UopError, VerifyError, level_of, read_uir
 
 from .installed import load_passes
 from .profile import Profile, profile_table
@@ -19,8 +19,6 @@ from .trace_text import summary, trace_text
 
 #: The pass that the commands run when none is named.
 DEFAULT = "simplify"
-#: Ops whose place in the order of a program is part of their meaning.
-LINEAR = frozenset({Ops.SPECIAL, Ops.IF, Ops.ENDIF})
 #: What a command of this module observes a program with.
 Observing = TypeVar("Observing", Trace, Profile)
 
@@ -73,7 +71,7 @@ def _observed(by: Observing, file: str, names: list[str] | None) -> tuple[Observ
     passes = load_passes([name.strip() for name in ",".join(names or [DEFAULT]).split(",")])
     program = read_uir(file)
     for node in program.nodes:
-        if node.op in LINEAR:
+        if level_of([node.op]) is Level.LINEAR:
             raise VerifyError(
                 f"{node.op!r} makes the program linear: an order of nodes, not a graph to rewrite",
                 span=program.spans[node],

@@ -6,6 +6,7 @@ import importlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from uop_ir import CommandParser, UopError
@@ -88,7 +89,9 @@ def _chosen(rules: RuleSet, names: Sequence[str]) -> list[Rule]:
     known = dict.fromkeys(r.name for r in rules.rules)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise UopError(f"no rule {unknown[0]!r}", remedy=f"one of {', '.join(known)}")
+        near = get_close_matches(unknown[0], known, cutoff=0.4)
+        remedy = f"near it: {', '.join(near)}" if near else "without a name, all rules are proved and named"
+        raise UopError(f"no rule {unknown[0]!r}", remedy=remedy)
     return [r for r in rules.rules if not names or r.name in names]
 
 
