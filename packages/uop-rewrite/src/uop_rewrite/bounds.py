@@ -82,7 +82,11 @@ def _values(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     if rule is None:
         return whole(node)
     found = rule(node, src)
-    if kind is Kind.INDEX or (node.dtype.min <= found.least and found.greatest <= node.dtype.max):
+    if (
+        kind is Kind.INDEX
+        or kind is Kind.BOOL
+        or (node.dtype.min <= found.least and found.greatest <= node.dtype.max)
+    ):
         return found
     size, first = 1 << node.dtype.bits, int(node.dtype.min)
     turns = (found.least - first) // size

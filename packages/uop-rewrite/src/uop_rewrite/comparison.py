@@ -79,7 +79,8 @@ def _reduced(terms: tuple[tuple[UOp, int], ...], limit: int) -> tuple[tuple[tupl
     if len(terms) == 1:
         k = abs(terms[0][1])
         return ((terms[0][0], terms[0][1] // k),), -(-limit // k)
-    for g in sorted({gcd(*(k for _, k in terms)), *(abs(k) for _, k in terms)} - {0, 1}, reverse=True):
+    sizes = {abs(k) for _, k in terms}
+    for g in sorted({gcd(*sizes), *sizes} - {0, 1}, reverse=True):
         high, low = Linear(terms, 0).split(g)
         lo, hi = low.interval()
         rest = (limit - lo) % g

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from uop_ir import Kind, Ops, UOp
 
@@ -18,8 +17,7 @@ Terms: TypeAlias = "tuple[tuple[UOp, int], ...]"
 Span: TypeAlias = "tuple[int | None, int | None]"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """sum(terms) lies in the span; whatever is said of the terms, it lies in `whole`."""
 
     terms: Terms
@@ -29,13 +27,11 @@ class Fact:
 
 def fact(clause: UOp) -> Fact | None:
     """What a comparison of indices says, as an interval; None of another clause. Kept in its memo."""
-    return _said(clause) if clause.op in (Ops.CMPLT, Ops.CMPEQ) else None
+    return _said(clause) if clause.op is Ops.CMPLT or clause.op is Ops.CMPEQ else None
 
 
 def _said(clause: UOp) -> Fact | None:
     """The interval where a comparison of indices holds; of x != y, where it does not."""
-    if clause.op not in COMPARISONS or clause.src[0].dtype.kind is not Kind.INDEX or clause.shape:
-        return None
     if "fact" not in clause.memo:
         clause.memo["fact"] = _fact(clause)
     found: Fact | None = clause.memo["fact"]
@@ -43,6 +39,8 @@ def _said(clause: UOp) -> Fact | None:
 
 
 def _fact(clause: UOp) -> Fact | None:
+    if clause.op not in COMPARISONS or clause.src[0].dtype.kind is not Kind.INDEX or clause.shape:
+        return None
     sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)
     if not sum_.terms:
         return None
@@ -59,7 +57,6 @@ class Facts:
     """What a set of clauses says together: an interval for each sum, and conditions that are true as they stand."""
 
     def __init__(self, conditions: Iterable[UOp]) -> None:
-        self.sums: dict[Terms, Fact] = {}
         self.known: dict[UOp, UOp] = {}
         self._about: dict[Terms, list[Fact]] = {}
         for clause in conditions:
@@ -68,58 +65,60 @@ class Facts:
                 self.known[clause] = TRUE
                 self.known[complement(clause)] = FALSE
             else:
-                about = self._about.setdefault(said.terms, [])
-                about.append(said)
-                self.sums[said.terms] = together(about)
-
-    def without(self, clause: UOp) -> Facts:
-        """What all clauses but this one say."""
-        others = Facts(())
-        others.sums, others.known, others._about = {**self.sums}, {**self.known}, {**self._about}
-        said = fact(clause)
-        if said is None:
-            del others.known[clause], others.known[complement(clause)]
-            return others
-        about = others._about[said.terms] = [f for f in self._about[said.terms] if f is not said]
-        if about:
-            others.sums[said.terms] = together(about)
-        else:
-            del others.sums[said.terms]
-        return others
-
-    def _interval(self, said: Fact) -> tuple[int, int]:
-        """Bounds of the terms of a fact: their own, or those of a fact about a part of them and of what is left."""
-        least, greatest = low, high = said.whole
-        coefficients = dict(said.terms)
-        for other in self.sums.values():
-            first, k = other.terms[0]
-            factor, rest = divmod(coefficients.get(first, 0), k)
-            if rest or not factor or any(coefficients.get(t, 0) != factor * j for t, j in other.terms):
-                continue
-            narrower = [
-                None if end is None else factor * (end - wide)
-                for end, wide in zip(other.span, other.whole, strict=True)
-            ]
-            lower, upper = narrower if factor > 0 else narrower[::-1]
-            if lower is not None:
-                least = max(least, low + lower)
-            if upper is not None:
-                greatest = min(greatest, high + upper)
-        return least, greatest
+                self._about.setdefault(said.terms, []).append(said)
+        self.sums: dict[Terms, Fact] = {terms: together(about) for terms, about in self._about.items()}
 
     def decide(self, condition: UOp) -> UOp | None:
         """TRUE or FALSE for a condition that the facts decide."""
         if condition in self.known:
             return self.known[condition]
         said = _said(condition) if self.sums else None
+        return None if said is None else _decide(condition, said, self.sums)
+
+    def others_decide(self, clause: UOp) -> UOp | None:
+        """TRUE or FALSE for one of the clauses that what the others say of sums decides."""
+        said = _said(clause)
         if said is None:
             return None
-        least, greatest = self._interval(said)
-        lo, hi = said.span
-        yes, no = (TRUE, FALSE) if condition.op is not Ops.CMPNE else (FALSE, TRUE)
-        if (lo is not None and greatest < lo) or (hi is not None and hi < least):
-            return no
-        return yes if (lo is None or lo <= least) and (hi is None or greatest <= hi) else None
+        sums = {**self.sums}
+        others = [other for other in self._about.get(said.terms, ()) if other is not said]
+        if others:
+            sums[said.terms] = together(others)
+        else:
+            sums.pop(said.terms, None)
+        return _decide(clause, said, sums)
+
+
+def _decide(condition: UOp, said: Fact, sums: Mapping[Terms, Fact]) -> UOp | None:
+    """TRUE or FALSE for a comparison that says something of a sum, from what is known of sums."""
+    least, greatest = _interval(said, sums)
+    lo, hi = said.span
+    yes, no = (TRUE, FALSE) if condition.op is not Ops.CMPNE else (FALSE, TRUE)
+    if (lo is not None and greatest < lo) or (hi is not None and hi < least):
+        return no
+    return yes if (lo is None or lo <= least) and (hi is None or greatest <= hi) else None
+
+
+def _interval(said: Fact, sums: Mapping[Terms, Fact]) -> tuple[int, int]:
+    """Bounds of the terms of a fact: their own, or those of what is known of a part of them, and of what is left."""
+    least, greatest = low, high = said.whole
+    coefficients = dict(said.terms)
+    for terms, (_, span, whole) in sums.items():
+        first, k = terms[0]
+        if first not in coefficients:
+            continue
+        factor, rest = divmod(coefficients[first], k)
+        if rest or any(coefficients.get(t) != factor * j for t, j in terms):
+            continue
+        narrower = [
+            None if end is None else factor * (end - wide) for end, wide in zip(span, whole, strict=True)
+        ]
+        lower, upper = narrower if factor > 0 else narrower[::-1]
+        if lower is not None:
+            least = max(least, low + lower)
+        if upper is not None:
+            greatest = min(greatest, high + upper)
+    return least, greatest
 
 
 def together(facts: Sequence[Fact]) -> Fact:

@@ -154,10 +154,10 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
     i = 0
     while i < min(len(kept), MOST_CLAUSES):
         clause = kept[i]
-        others = facts.without(clause)
-        new = others.decide(clause)
+        new = facts.others_decide(clause)
         if new is None and _learns(clause):
-            new = _under(others, clause, simplify)
+            others = kept[:i] + kept[i + 1 :]
+            new = _under(Facts(others[:MOST_CLAUSES]), clause, simplify)
         if new is None or new is clause:
             i += 1
             continue

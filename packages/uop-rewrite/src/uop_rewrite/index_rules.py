@@ -69,7 +69,7 @@ def _compared(relation: Callable[[UOp, UOp], UOp]) -> Callable[..., UOp | None]:
 
     def rule(x: UOp, y: UOp, n: UOp) -> UOp | None:
         new = relation(x, y)
-        return new if length(new) <= length(n) else None
+        return new if new is n or length(new) <= length(n) else None
 
     return rule
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
 from uop_ir import DType, Ops, UOp, dtypes
 
 from . import value_sets as sets
-from .bounds import bounds, values
+from .bounds import values
 from .value_sets import ValueSet
 
 _DIGITS = re.compile(r"[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(NamedTuple):
     """`constant + sum(coefficient * term)`; no coefficient is 0, no term is itself a sum or a multiple."""
 
     terms: tuple[tuple[UOp, int], ...]
@@ -47,13 +46,15 @@ class Linear:
         """Bounds of the sum: those of `values` without the steps, which take longer."""
         least = greatest = self.constant
         for term, k in self.terms:
-            low, high = bounds(term)
+            low, high, _, _ = values(term)
             least += k * (low if k > 0 else high)
             greatest += k * (high if k > 0 else low)
         return least, greatest
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """This form and `factor` times another."""
+        if not other.terms:
+            return Linear(self.terms, self.constant + factor * other.constant)
         terms = dict(self.terms)
         for term, k in other.terms:
             terms[term] = terms.get(term, 0) + factor * k
@@ -66,7 +67,7 @@ class Linear:
 
 def form(terms: Mapping[UOp, int], constant: int) -> Linear:
     """The form with these coefficients, those that are 0 left out."""
-    return Linear(tuple((t, k) for t, k in terms.items() if k), constant)
+    return Linear(tuple([item for item in terms.items() if item[1]]), constant)
 
 
 def _summands(node: UOp) -> tuple[tuple[UOp, int], ...] | None:
@@ -132,18 +133,21 @@ def shallow(node: UOp) -> Linear:
 
 
 def linear(node: UOp) -> Linear:
-    """The linear form of a node of dtype index or integer. Iterative; shared sums are entered once. Kept in its memo."""
+    """The linear form of a node of dtype index or integer. Iterative; shared sums are entered once.
+
+    A sum keeps it in its memo; a node that is its own term cannot, or it would never die.
+    """
     found: Linear | None = node.memo.get("linear")
     if found is None:
+        if node.op is Ops.CONST:
+            return Linear((), node.arg.bits)
+        if not is_sum(node):
+            return _term(node)
         found = node.memo["linear"] = _linear(node)
     return found
 
 
 def _linear(node: UOp) -> Linear:
-    if node.op is Ops.CONST:
-        return Linear((), node.arg.bits)
-    if not is_sum(node):
-        return _term(node)
     terms: dict[UOp, int] = {}
     constant = 0
     coefficients = {node: 1}
@@ -201,13 +205,16 @@ def compact(sum_: Linear, dtype: DType = dtypes.index) -> UOp:
 
     A sum within another is what `compact` makes of it, so that each form has one node, wherever it stands.
     """
+    if len(sum_.terms) < 2:
+        return _add(sum_.terms, sum_.constant, dtype)
+    terms = ordered(sum_.terms)
     groups: dict[int, list[tuple[UOp, int]]] = {}
-    for term, k in ordered(sum_.terms):
+    for term, k in terms:
         groups.setdefault(abs(k), []).append((term, k))
     sizes = list(groups)
     nested = len(sizes) > 1 and _nests(sizes, sum_)
-    if not nested and len(sizes) == len(sum_.terms):
-        return build(sum_, dtype)
+    if not nested and len(sizes) == len(terms):
+        return _add(terms, sum_.constant, dtype)
     if nested:
         factor = min(size for size in sizes if size > 1)
         groups[factor] = [item for size in sizes if size % factor == 0 for item in groups[size]]
@@ -244,7 +251,7 @@ def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
         if total is None:
             total = part if k > 0 else (-part if k == -1 else term * k)
         else:
-            total = total + part if k > 0 else total - part
+            total = UOp(Ops.ADD if k > 0 else Ops.SUB, (total, part))
     if total is None:
         return UOp.const(dtype, constant)
     if constant == 0:
@@ -257,8 +264,9 @@ def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
 
     Only what is still alike is ordered by content, whose digest costs more.
     """
-    if len(terms) < 2:
-        return list(terms)
+    sizes = {abs(item[1]): item for item in terms}
+    if len(sizes) == len(terms):
+        return [sizes[size] for size in sorted(sizes, reverse=True)]
     ranked = {_rank(item): item for item in terms}
     if len(ranked) < len(terms):
         return sorted(terms, key=lambda item: (_rank(item), item[0].key))
