@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import cast
 
-from uop_ir import CommandParser, Ops, UOp, UopError, VerifyError, call_params, dtypes, format_uir, read_uir
+from uop_ir import (
+    CommandParser,
+    Ops,
+    Parsed,
+    UOp,
+    UopError,
+    VerifyError,
+    call_params,
+    dtypes,
+    format_uir,
+    read_uir,
+)
 
 from .cache import KernelSource
 from .freedoms import Freedoms, current_freedoms
@@ -14,6 +27,7 @@ from .kernel import as_kernel
 from .linearize import linearize
 from .lower import source, stages
 from .passes import PASSES
+from .standalone import standalone
 
 #: What --emit knows, in the order of the way.
 STAGES = ("kernel", *(step.name for step in PASSES), "linear", "c")
@@ -23,9 +37,6 @@ def compile_command(argv: list[str]) -> int:
     """Compile a .uir file as one kernel, and print it at a stage of its way to C."""
     options = _parser().parse_args(argv)
     given = read_uir(options.file)
-    if options.first == "c" and any(n.op is Ops.RANGE for n in given.nodes):
-        print(_c(source(given.nodes, _linear_params(given.nodes))))
-        return 0
     loops = [n for n in given.nodes if n.op is Ops.RANGE]
     if options.first == "rangeify" and loops and options.emit != "kernel":
         raise VerifyError(
@@ -33,30 +44,59 @@ def compile_command(argv: list[str]) -> int:
             span=given.spans[loops[0]],
             remedy="say with --from where it goes on: --from simplify, or --from c for a linear program",
         )
-    body = as_kernel(given.root) if options.first == "rangeify" else given.root
-    if options.emit not in STAGES:
-        if options.first != "rangeify":
-            raise UopError(f"--emit {options.emit} starts from tensors", remedy="leave out --from")
-        print(_load(emitters()[options.emit])(body, current_freedoms()), end="")
-        return 0
-    print(emit(body, options.emit, options.first, current_freedoms()), end="")
+    if options.main:
+        print(_program(given, options), end="")
+    elif options.emit in STAGES:
+        print(emit(given, options.emit, options.first, current_freedoms()), end="")
+    elif options.first == "rangeify":
+        print(_load(emitters()[options.emit])(as_kernel(given.root), current_freedoms()), end="")
+    else:
+        raise UopError(f"--emit {options.emit} starts from tensors", remedy="leave out --from")
     return 0
 
 
-def emit(body: UOp, stage: str, first: str, freedoms: Freedoms) -> str:
-    """The text of a kernel at a stage; `first` is the first pass that it has yet to go through."""
+def emit(given: Parsed, stage: str, first: str, freedoms: Freedoms) -> str:
+    """The text of a program at a stage; `first` is what it has yet to go through first. Raises UopError.
+
+    Where it is a pass, "linear" or "c" the stages before it cannot be printed.
+    """
     if stage == "kernel":
-        return format_uir(body)
-    root = body
-    for name, root in stages(body, freedoms, first) if first in [p.name for p in PASSES] else ():
+        return format_uir(as_kernel(given.root))
+    if STAGES.index(stage) < STAGES.index(first):
+        raise UopError(f"--emit {stage} lies before --from {first}")
+    for name, root in _passes(given, freedoms, first):
         if name == stage:
             return format_uir(root)
-    order = linearize(root)
+    order = _order(given, root, first)
     if stage == "linear":
         return format_uir(order)
-    if stage != "c":
-        raise UopError(f"--emit {stage} lies before --from {first}")
     return _c(source(order, _linear_params(order))) + "\n"
+
+
+def _program(given: Parsed, options: Namespace) -> str:
+    """The C program that runs alone."""
+    if options.emit != "c":
+        raise UopError(f"--emit {options.emit} has no --main", remedy="leave out --emit")
+    if options.seed < 0:
+        raise UopError(f"--seed {options.seed} is less than 0")
+    *_, (_, root) = _passes(given, current_freedoms(), options.first)
+    order = _order(given, root, options.first)
+    whole = options.first == "rangeify"
+    params = call_params(as_kernel(given.root)) if whole else _linear_params(order)
+    return standalone(given, source(order, params), params, options.seed, Path(options.file).name)
+
+
+def _passes(given: Parsed, freedoms: Freedoms, first: str) -> Iterator[tuple[str, UOp]]:
+    """The program as it is given, without a name, then after each pass from `first` on."""
+    root = as_kernel(given.root) if first == "rangeify" else given.root
+    yield "", root
+    if first in [step.name for step in PASSES]:
+        yield from stages(root, freedoms, first)
+
+
+def _order(given: Parsed, root: UOp, first: str) -> Sequence[UOp]:
+    """The instructions in order: those of the file, where it is a linear program already."""
+    return given.nodes if first == "c" else linearize(root)
 
 
 def emitters() -> dict[str, EntryPoint]:
@@ -78,7 +118,7 @@ def _c(kernel: KernelSource) -> str:
     return f"{kernel.preamble}\n\n{kernel.text}"
 
 
-def _linear_params(order: tuple[UOp, ...] | list[UOp]) -> tuple[UOp, ...]:
+def _linear_params(order: Sequence[UOp]) -> tuple[UOp, ...]:
     """The arguments of a linear program in a CALL's order; slots that it no longer uses are kept free."""
     used = {n.arg.slot: n for n in order if n.op is Ops.PARAM and n.arg.size is not None}
     scalars = call_params(UOp.sink(*(n for n in order if n.op is Ops.PARAM and n.arg.size is None)))
@@ -95,8 +135,15 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--from",
         dest="first",
-        choices=(*(step.name for step in PASSES), "c"),
+        choices=(*(step.name for step in PASSES), "linear", "c"),
         default="rangeify",
-        help="the first pass that the file has yet to go through (default rangeify); c: a linear program to be rendered",
+        help="the first stage that the file has yet to go through (default rangeify); "
+        "linear: after all passes; c: a linear program to be rendered",
     )
+    parser.add_argument(
+        "--main",
+        action="store_true",
+        help="print a C program with a main that runs alone on the inputs of uopc run, and prints the outputs",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs of --main (default 0)")
     return parser

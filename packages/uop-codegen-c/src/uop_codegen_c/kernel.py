@@ -21,7 +21,7 @@ def as_kernel(root: UOp) -> UOp:
         raise VerifyError("values and effects in one program", remedy="STORE every value")
     if any(o.dtype is dtypes.index for o in outputs):
         raise VerifyError("an output of dtype index cannot be stored", remedy="CAST it, or leave it out")
-    buffers = [n for n in root.toposort() if n.op is Ops.BUFFER]
+    buffers = buffers_of(root)
     if any(n.op is Ops.PARAM and n.arg.size is not None for n in root.toposort()):
         raise VerifyError("values of a program with PARAMs", remedy="STORE each to a PARAM")
     slots = {b: UOp.param(len(outputs) + i, b.arg.size, b.dtype) for i, b in enumerate(buffers)}
@@ -36,3 +36,8 @@ def as_kernel(root: UOp) -> UOp:
             UOp.param(slot, prod(sizes), value.dtype).reshape(value.shape).store(value.substitute(slots))
         )
     return UOp.sink(*stores)
+
+
+def buffers_of(root: UOp) -> list[UOp]:
+    """The BUFFERs of a program of values, in the order in which a kernel of it takes them behind its outputs."""
+    return [n for n in root.toposort() if n.op is Ops.BUFFER]

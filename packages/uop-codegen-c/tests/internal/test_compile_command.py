@@ -36,7 +36,10 @@ def test_a_stage_reads_back(gemm: str, stage: str, capsys: pytest.CaptureFixture
     assert format_uir(parse_uir(text).nodes) == text
 
 
-@pytest.mark.parametrize(("stage", "first"), [("simplify", "bounds"), ("expand", "define"), ("linear", "c")])
+@pytest.mark.parametrize(
+    ("stage", "first"),
+    [("simplify", "bounds"), ("expand", "define"), ("spread", "linear"), ("linear", "c")],
+)
 def test_compilation_goes_on_from_a_printed_stage(
     gemm: str, stage: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,6 +50,16 @@ def test_compilation_goes_on_from_a_printed_stage(
     half.write_text(capsys.readouterr().out)
     compile_command([str(half), "--from", first])
     assert capsys.readouterr().out.strip() == whole.strip()
+
+
+def test_a_stage_before_the_first_one_is_refused(
+    gemm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compile_command([gemm, "--emit", "linear"])
+    half = tmp_path / "half.uir"
+    half.write_text(capsys.readouterr().out)
+    with pytest.raises(UopError, match="--emit simplify lies before --from c"):
+        compile_command([str(half), "--from", "c", "--emit", "simplify"])
 
 
 def test_c_is_one_triple_loop(gemm: str, capsys: pytest.CaptureFixture[str]) -> None:
