@@ -27,7 +27,7 @@ DIST = ROOT / "dist"
 #: Suites run on all CPUs.
 PARALLEL = ("-n", "auto")
 NO_TESTS = 5  # pytest's exit code where it found none
-#: What pyproject.toml leaves out, and the nets.
+#: What pyproject.toml leaves out, and what need not be repeated for each week.
 NOT_NETS = "not gpu and not slow and not torch and not net"
 
 #: The packages, lower layers first, and the week in which a student first installs each.
@@ -49,17 +49,10 @@ nox.needs_version = ">=2025.11.12"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_external_run = True
-nox.options.sessions = [
-    "lint",
-    "types",
-    "layers",
-    "build",
-    "tests",
-    *(f"weeks(week{week})" for week in WEEKS_OF_CHANGE),
-    "stack",  # the last, so that a run closes with pytest's summary
-]
 
 os.environ.setdefault("UV_SYSTEM_CERTS", "1")  # as pip does: trust the machine's certificates
+# Suites start hundreds of processes. With this set, each would compile every module that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def project(package: str) -> dict[str, Any]:
@@ -76,6 +69,23 @@ def closure(package: str) -> list[str]:
     return [p for p in PACKAGES if p in below or p == package]
 
 
+def installed_in(week: int) -> list[str]:
+    """Our packages that a student has in a week, lower layers first."""
+    return [p for p, first in FIRST_WEEK.items() if first <= week]
+
+
+nox.options.sessions = [
+    "lint",
+    "types",
+    "layers",
+    "build",
+    # a package that is taught with all that it declares, and nothing else, is tested in its week
+    *(f"tests({p})" for p in PACKAGES if closure(p) != installed_in(FIRST_WEEK[p])),
+    *(f"weeks(week{week})" for week in WEEKS_OF_CHANGE),
+    "stack",  # the last, so that a run closes with pytest's summary
+]
+
+
 def group(name: str) -> list[str]:
     """A dependency group (PEP 735) of the root pyproject.toml."""
     return list(nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), name))
@@ -84,6 +94,13 @@ def group(name: str) -> list[str]:
 def install(session: nox.Session, packages: list[str] | tuple[str, ...], *extra: str) -> None:
     """Install our packages from their folders, every one of them, so that none can come from an index."""
     session.install(*(arg for p in packages for arg in ("--editable", f"./packages/{p}")), *extra)
+
+
+def install_wheels(session: nox.Session, packages: list[str]) -> None:
+    """Install the wheels of our packages that are in dist/, and nothing else of ours."""
+    wheels = [str(next(DIST.glob(f"{p.replace('-', '_')}-*.whl"))) for p in packages]
+    session.install(*wheels, *group("test"))
+    session.run("python", "tests/only_installed.py", *packages)
 
 
 @nox.session(tags=["check"])
@@ -129,11 +146,14 @@ def build(session: nox.Session) -> None:
     session.run("python", "tests/check_wheels.py", *wheels)
 
 
-@nox.session(tags=["test"])
+@nox.session(tags=["test"], reuse_venv=False, requires=["build"])
 @nox.parametrize("package", PACKAGES, ids=PACKAGES)
 def tests(session: nox.Session, package: str) -> None:
-    """Test one package with exactly the dependencies it declares."""
-    install(session, closure(package), *group("test"))
+    """Test the wheel of one package with exactly the dependencies it declares.
+
+    A plain `nox` leaves out the packages for which this is what `weeks` does in the week in which they are taught.
+    """
+    install_wheels(session, closure(package))
     session.run("pytest", *PARALLEL, f"packages/{package}/tests", *session.posargs)
 
 
@@ -143,14 +163,17 @@ def weeks(session: nox.Session, week: int) -> None:
     """Test what a student has in week N: the wheels of the packages of weeks 1 to N, and nothing else of ours.
 
     A plain `nox` runs the weeks that install something new (1, 2, 5 and 7): a week between two of them
-    installs what the earlier one did. Any week can be asked for by name. The differential nets are left to `tests`.
+    installs what the earlier one did. Any week can be asked for by name. A package that declares all that is
+    installed is tested in full, as `tests` does, and the others without the tests marked `net`.
     """
-    have = [p for p, first in FIRST_WEEK.items() if first <= week]
-    wheels = [str(next(DIST.glob(f"{p.replace('-', '_')}-*.whl"))) for p in have]
-    session.install(*wheels, *group("test"))
-    session.run("python", "tests/only_weeks.py", *have)
-    suites = [f"packages/{p}/tests" for p in have]
-    session.run("pytest", *PARALLEL, "-m", NOT_NETS, *suites, *session.posargs)
+    have = installed_in(week)
+    install_wheels(session, have)
+    for whole in (True, False):
+        suites = [f"packages/{p}/tests" for p in have if (closure(p) == have) == whole]
+        if suites:
+            chosen = () if whole else ("-m", NOT_NETS)
+            codes = [0, NO_TESTS] if session.posargs else [0]  # which may choose tests of some suites only
+            session.run("pytest", *PARALLEL, *chosen, *suites, *session.posargs, success_codes=codes)
 
 
 @nox.session(tags=["test"])

@@ -43,6 +43,7 @@ SCHEDULES: list[tuple[Action, ...]] = [
 ]
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_an_action_keeps_the_values(schedule: Sequence[Action], run_cpu: Callable[..., Any]) -> None:
     rows, columns, inner = 6, 9, 5

@@ -57,6 +57,7 @@ def nearest(value: Fraction, values: list[float]) -> float:
     return values[best]
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 @pytest.mark.parametrize("source", [dtypes.f64, dtypes.f32, dtypes.i64, dtypes.u64, dtypes.i32], ids=str)
 def test_a_wider_type_rounds_once(dtype: DType, source: DType, run_cpu: Callable[..., Any]) -> None:

@@ -182,6 +182,7 @@ def test_oracle_knows_the_functions() -> None:
         assert float(exact_sin(x)) == pytest.approx(math.sin(x), rel=1e-15)
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("op", EXACT)
 def test_at_most_two_units_from_exact(op: Ops, dtype: DType) -> None:

@@ -565,6 +565,7 @@ HOSTILE: dict[str, tuple[Callable[[int], str], bool]] = {
 }
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("count", [10_000, pytest.param(300_000, marks=pytest.mark.slow)])
 def test_a_hostile_text_is_read_or_refused(name: str, count: int) -> None:

@@ -13,6 +13,7 @@ from uop_rewrite import graph_rewrite, symbolic
 R, V = UOp.range(3, 0), UOp.variable("v", -2, 2)
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("k", [-4, -3, -1, 1, 2, 4])
 @pytest.mark.parametrize("q", [-4, -2, -1, 0, 1, 2])
 def test_sums_of_two_terms(kit: Any, k: int, q: int) -> None:

@@ -73,6 +73,7 @@ def test_pick_two_values_by_a_bool(kit: Any) -> None:
         )
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", [d for d in dtypes.all if d not in (dtypes.bool, dtypes.index)], ids=str)
 def test_pick_of_any_type(kit: Any, dtype: DType) -> None:
     v, table = UOp.variable("v", -2, SIZE + 1), UOp.param(0, SIZE, dtype)
@@ -167,6 +168,7 @@ def test_pick_leaves_ranges_whole(kit: Any) -> None:
         check(kit, nested, {v: i, x: 5})
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", [*dtypes.ints, dtypes.index], ids=str)
 @pytest.mark.parametrize("end", [0, 1, 5, 300])
 def test_repeat(kit: Any, dtype: DType, end: int) -> None:

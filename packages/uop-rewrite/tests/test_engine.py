@@ -231,6 +231,7 @@ def test_another_shape_is_not_applied() -> None:
     )
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", [dtypes.index, dtypes.i32, dtypes.f32], ids=str)
 def test_work_is_linear(dtype: Any) -> None:
     """The number of rules tried for each node of a chain does not depend on its length."""

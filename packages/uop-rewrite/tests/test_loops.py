@@ -50,6 +50,7 @@ LOOPS: dict[str, tuple[list[Rule], UOp, set[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("kind", LOOPS)
 @pytest.mark.parametrize("order", ["bottom-up", "top-down"])
 @pytest.mark.parametrize("place", ["alone", "at the bottom", "at the top"])

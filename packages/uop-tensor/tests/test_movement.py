@@ -51,6 +51,7 @@ def indexed(draw: st.DrawFn) -> Case:
     return shape, tuple(items)
 
 
+@pytest.mark.net
 @settings(max_examples=150, deadline=None)
 @given(indexed())
 def test_basic_indexing(case: Case) -> None:
@@ -176,6 +177,7 @@ def test_expand_keeps_with_minus_one() -> None:
     assert Tensor(1.0).expand(2, 2).tolist() == [[1, 1], [1, 1]]
 
 
+@pytest.mark.net
 @settings(max_examples=60, deadline=None)
 @given(SHAPES, st.data())
 def test_pad_and_shrink(shape: tuple[int, ...], data: st.DataObject) -> None:

@@ -360,6 +360,7 @@ def nearest(value: Fraction, dtype: DType) -> float:
     return min(even)[2]
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("source", [dtypes.f64, dtypes.i64, dtypes.u64, dtypes.i32, dtypes.u32])
 def test_narrowing_rounds_once(dtype: DType, source: DType) -> None:

@@ -28,6 +28,7 @@ def at_random(kit: Any) -> set[str]:
     return set(fired.rules)
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("name", dict.fromkeys(r.name for r in ALL.rules))
 def test_each_rule_fires(kit: Any, name: str, at_random: set[str]) -> None:
     """By chance, or on terms of its pattern."""

@@ -118,6 +118,7 @@ def test_wrong_rule_is_refuted(name: str) -> None:
     assert parse_uir(f"# after{sides[1]}").root is witness.after
 
 
+@pytest.mark.net
 @pytest.mark.parametrize(
     "rule", [pytest.param(r, id=f"{r.name}-{r.pattern.op}") for r in (symbolic + collapse).rules]
 )

@@ -47,6 +47,7 @@ def some_set(random: np.random.Generator) -> ValueSet:
     return value_set(least, min(least + size, 127), step, int(random.integers(0, 9)))
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_result_is_held(name: str) -> None:
     operation, exact = OPERATIONS[name]

@@ -161,6 +161,7 @@ def test_memory_is_freed_with_its_buffer_at_once(shape: tuple[int, ...]) -> None
         gc.enable()
 
 
+@pytest.mark.net
 def test_long_chain() -> None:
     x = y = data(4)
     for i in range(10_000):
@@ -316,6 +317,7 @@ def programs(draw: st.DrawFn) -> tuple[list[UOp], dict[int, UOp]]:
     return values, {i: buffer_of(nodes[k]) for k, i in enumerate(chosen)}
 
 
+@pytest.mark.net
 @settings(max_examples=150, deadline=None)
 @given(programs())
 def test_random_programs(program_: tuple[list[UOp], dict[int, UOp]]) -> None:
@@ -323,6 +325,7 @@ def test_random_programs(program_: tuple[list[UOp], dict[int, UOp]]) -> None:
     agree(values, donate)
 
 
+@pytest.mark.net
 @settings(max_examples=150, deadline=None)
 @given(programs())
 def test_random_programs_that_must_end_in_a_buffer(program_: tuple[list[UOp], dict[int, UOp]]) -> None:
