@@ -46,6 +46,21 @@ def test_constants_of_equal_value_differ_by_type() -> None:
     ]
 
 
+@pytest.mark.parametrize("dtype", dtypes.floats, ids=str)
+def test_an_integer_is_not_the_float_that_has_its_bits(dtype: DType) -> None:
+    two = UOp.const(dtype, 2.0)
+    assert two is UOp.const(dtype, 2)
+    assert two is UOp(Ops.CONST, (), Const(dtype, two.arg.bits))
+    assert UOp.const(dtype, two.arg.bits).value == two.arg.bits
+
+
+def test_a_truth_is_the_integer_in_each_type() -> None:
+    for dtype in dtypes.all:
+        one = UOp.const(dtype, 1)
+        assert UOp.const(dtype, True) is UOp.const(dtype, 1.0) is one
+        assert type(one.arg.bits) is int
+
+
 def test_nodes_cannot_be_written_to() -> None:
     x = UOp.const(I32, 1)
     for name in ("op", "src", "arg", "dtype", "shape", "addrspace", "memo", "other"):

@@ -130,6 +130,8 @@ _NUMPY: dict[DType, np.dtype[Any]] = {
 }
 #: The least and the greatest `bits` of a constant of each type; of index, those that the interpreter can hold.
 CONST_RANGES = {d: (0, (1 << d.bits) - 1) if d.is_float else (int(d.min), int(d.max)) for d in dtypes.all}
+_INTEGERS = {d: bounds for d, bounds in CONST_RANGES.items() if not d.is_float}
+_NOTHING = (0, -1)
 _BY_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items() if dtype is not dtypes.index}
 _BY_NAME = {dtype.name: dtype for dtype in (*dtypes.all, dtypes.void)}
 _FLOATS = frozenset(dtypes.floats)
@@ -188,8 +190,9 @@ def float_from_bits(dtype: DType, bits: int) -> float:
 
 def float_to_bits(dtype: DType, value: float) -> int:
     """The bit pattern of a value rounded to nearest even; a value past the range becomes an infinity."""
-    if dtype in _ROUNDING and not math.isnan(value):  # of a NaN, struct may not keep the payload
-        to_float, to_bits = _ROUNDING[dtype]
+    formats = _ROUNDING.get(dtype)
+    if formats is not None and not math.isnan(value):  # of a NaN, struct may not keep the payload
+        to_float, to_bits = formats
         try:
             bits: int = to_bits.unpack(to_float.pack(value))[0]
         except OverflowError:  # finite, and past the range
@@ -205,29 +208,42 @@ def float_to_bits(dtype: DType, value: float) -> int:
 def constant(dtype: DType, value: float) -> Const:
     """`value` as a constant of `dtype`: floats round to nearest even, integers wrap, bool is `value != 0`.
 
-    Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer.
+    Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer; and what
+    is no number.
     """
-    if dtype not in CONST_RANGES:
+    return Const(dtype, constant_bits(dtype, value))
+
+
+def constant_bits(dtype: DType, value: float) -> int:
+    """The `bits` of `constant`."""
+    if type(value) is int:
+        least, greatest = _INTEGERS.get(dtype, _NOTHING)
+        if least <= value <= greatest:
+            return value
+    elif type(value) is float and dtype in _FLOATS:
+        return float_to_bits(dtype, value)
+    return _other_bits(dtype, value)
+
+
+def _other_bits(dtype: Any, value: Any) -> int:
+    """The bits of a number that is of another type than the constant, or past its range."""
+    if not isinstance(dtype, DType) or dtype is dtypes.void or not hasattr(value, "__float__"):
         raise _no_constant(dtype, value)
     if dtype in _FLOATS:
-        return Const(dtype, float_to_bits(dtype, value if type(value) is float else _float(dtype, value)))
-    least, greatest = CONST_RANGES[dtype]
-    if type(value) is int and least <= value <= greatest:
-        return Const(dtype, value)
+        return float_to_bits(dtype, _float(dtype, value))
     if dtype is dtypes.bool:
-        return Const(dtype, int(value != 0))
-    if type(value) is not int:
-        if not math.isfinite(value) or int(value) != value:
-            raise _no_constant(dtype, value)
-        value = int(value)
+        return int(value != 0)
+    if type(value) is not int and (not math.isfinite(value) or int(value) != value):
+        raise _no_constant(dtype, value)
+    bits = int(value)
     if dtype is not dtypes.index:
-        value &= (1 << dtype.bits) - 1
-        if value > greatest:
-            value -= 1 << dtype.bits
-    return Const(dtype, value)
+        bits &= (1 << dtype.bits) - 1
+        if bits > CONST_RANGES[dtype][1]:
+            bits -= 1 << dtype.bits
+    return bits
 
 
-def _no_constant(dtype: DType, value: float) -> VerifyError:
+def _no_constant(dtype: object, value: object) -> VerifyError:
     return VerifyError(f"{value!r} is no constant of type {dtype}", remedy="use a float type, or CAST")
 
 

@@ -50,7 +50,7 @@ def buffer_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 
 
 def _is_space(arg: object) -> bool:
-    return isinstance(arg, AddrSpace) and arg is not AddrSpace.ALU
+    return isinstance(arg, AddrSpace) and arg is not ALU
 
 
 def alloc_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
@@ -93,14 +93,14 @@ def index_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 
 
 def load_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    if src[0].addrspace is AddrSpace.ALU:
+    if src[0].addrspace is ALU:
         raise fail(op, f"operand {src[0].op!r} is no memory", "INDEX a BUFFER, PARAM or ALLOC")
     return src[0].dtype, src[0].shape, ALU
 
 
 def store_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     target, value = src
-    if target.addrspace is AddrSpace.ALU:
+    if target.addrspace is ALU:
         raise fail(op, f"target {target.op!r} is no memory")
     if target.dtype is not value.dtype:
         raise fail(op, f"dtype mismatch {target.dtype} vs {value.dtype}", "use CAST")

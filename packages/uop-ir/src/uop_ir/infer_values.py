@@ -138,7 +138,7 @@ def value_type(kinds: frozenset[Kind], result: DType | None = None) -> Infer:
         for x in src:
             if x.dtype is not dtype:
                 raise fail(op, f"dtype mismatch {dtype} vs {x.dtype}", "use CAST")
-            if x.shape is not shape:
+            if x.shape != shape:
                 alike = False
         if dtype.kind not in kinds:
             names = ", ".join(sorted(k.value for k in kinds))

@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 from . import drawing, inspection, walks
-from .dtype import DType, constant, dtypes
+from .dtype import Const, DType, constant_bits, dtypes
 from .errors import VerifyError
+from .interning import Fields, alive, enter, slots
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .shapes import text
 from .table import infer
 from .walks import toposort
 
-_Key = tuple[Ops, "tuple[UOp, ...]", Any]
-
-
-class _Ref(weakref.ref["UOp"]):
-    """A weak reference that knows under which key the table has it."""
-
-    __slots__ = ("key",)
-    key: _Key
-
-
-#: Every node that is alive. A key holds the sources, as its node does, and leaves when the node dies.
-_table: dict[_Key, _Ref] = {}
-#: Held while the table changes. A node may die, and so come here again, while its own thread holds it.
-_lock = threading.RLock()
-
-
-def _forget(ref: weakref.ref[UOp]) -> None:
-    assert isinstance(ref, _Ref)
-    with _lock:
-        if _table.get(ref.key) is ref:
-            del _table[ref.key]
-
-
-class _Fields:
-    """What a node holds. It is filled as a _Fields, and when it is whole becomes a UOp, which cannot be written to.
-
-    That takes a fifth of the time of object.__setattr__ for each slot.
-    """
-
-    __slots__ = ("__weakref__", "_digest", "addrspace", "arg", "dtype", "memo", "op", "shape", "src")
-
-    op: Ops
-    src: tuple[UOp, ...]
-    arg: Any
-    dtype: DType
-    shape: tuple[int | UOp, ...]
-    addrspace: AddrSpace
-    memo: dict[str, Any]
-    _digest: bytes  # none yet: b""
+#: By a name of its own: see `interning`.
+_CONST = Ops.CONST
 
 
 @final
-class UOp(_Fields):
+class UOp(Fields):
     """A node `(op, src, arg)`.
 
     The same three give the same object, in every thread, so equality is identity. `dtype`, `shape` and
@@ -72,7 +34,7 @@ class UOp(_Fields):
             src = tuple(src)
         key = (op, src, arg)
         try:
-            found = _table.get(key)
+            found = alive.get(key)
         except TypeError:
             raise VerifyError(
                 f"{op!r}: arg {arg!r} can change", remedy="args are hashable: a tuple, say"
@@ -84,7 +46,7 @@ class UOp(_Fields):
         for s in src:
             if s.__class__ is not UOp:
                 raise VerifyError(f"{op!r}: source {s!r} is no UOp", remedy="UOp.const makes one of a number")
-        new: Any = _Fields()
+        new: Any = Fields()
         new.dtype, new.shape, new.addrspace = infer(op, src, arg)
         new.op = op
         new.src = src
@@ -92,7 +54,7 @@ class UOp(_Fields):
         new.memo = {}
         new._digest = b""
         new.__class__ = UOp
-        return _enter(key, new)
+        return enter(key, new)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a UOp is immutable: cannot set {name} (make a new node with replace)")
@@ -152,7 +114,15 @@ class UOp(_Fields):
     @staticmethod
     def const(dtype: DType, value: float | bool) -> UOp:
         """A constant of shape (); see `constant` for how the value is brought into the type."""
-        return UOp(Ops.CONST, (), constant(dtype, value))
+        bits = constant_bits(dtype, value)
+        found = alive.get(
+            (_CONST, (), (dtype, bits))
+        )  # which equals the key with a Const, and takes less to make
+        if found is not None:
+            known = found()
+            if known is not None:
+                return known
+        return UOp(_CONST, (), Const(dtype, bits))
 
     def const_like(self, value: float | bool) -> UOp:
         """A constant of this node's dtype and shape ()."""
@@ -161,7 +131,7 @@ class UOp(_Fields):
     @staticmethod
     def buffer(size: int, dtype: DType, device: str = "CPU") -> UOp:
         """A new BUFFER, with a slot of its own."""
-        return UOp(Ops.BUFFER, (), Buffer(size, dtype, _slots.new(), device))
+        return UOp(Ops.BUFFER, (), Buffer(size, dtype, slots.new(), device))
 
     @staticmethod
     def variable(name: str, minimum: int, maximum: int) -> UOp:
@@ -315,41 +285,6 @@ class UOp(_Fields):
     def maximum(self, other: UOp | float) -> UOp:
         """MAX: `other` where it is NaN or greater, else this node."""
         return self.alu(Ops.MAX, other)
-
-
-def _enter(key: _Key, node: UOp) -> UOp:
-    """Put a new node into the table, or find the one that another thread has put there since."""
-    ref = _Ref(node, _forget)
-    ref.key = key
-    with _lock:
-        held = _table.setdefault(key, ref)
-        if held is not ref:
-            known = held()
-            if known is not None:
-                return known
-            _table[key] = ref
-        if node.op is Ops.BUFFER:
-            _slots.keep(node.arg.slot)
-    return node
-
-
-class _Slots:
-    """The slots of BUFFERs. One that any node ever had, one read from a text too, is never handed out."""
-
-    def __init__(self) -> None:
-        self.next = 0
-
-    def new(self) -> int:
-        with _lock:
-            slot = self.next
-            self.next = slot + 1
-        return slot
-
-    def keep(self, slot: int) -> None:
-        self.next = max(self.next, slot + 1)
-
-
-_slots = _Slots()
 
 
 def index(value: int | UOp) -> UOp:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from .interning import Fields
 from .ops import Ops
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Bytes of a digest: two contents in 2**64 would share one.
 _DIGEST = 16
+#: Writes to the slot: what a UOp forbids, and faster than object.__setattr__.
+_keep: Callable[[UOp, bytes], None] = vars(Fields)["_digest"].__set__
 _HEADS = {op: f"{op.value} ".encode() for op in Ops}
 
 
@@ -62,20 +65,21 @@ def digest(root: UOp) -> bytes:
     """
     stack = [root]
     while stack:
-        node = stack.pop()
+        node = stack[-1]
         if node._digest:
+            stack.pop()
             continue
-        src, arg = node.src, node.arg
         parts = [_HEADS[node.op]]
-        for s in src:
-            below = s._digest
-            if not below:  # first the sources, then this node again
-                stack.append(node)
-                stack += src
-                break
-            parts.append(below)
-        else:
-            if arg is not None:
-                parts.append(repr(arg).encode())
-            object.__setattr__(node, "_digest", blake2b(b"".join(parts)).digest()[:_DIGEST])
+        below = True
+        for s in node.src:
+            if s._digest:
+                parts.append(s._digest)
+            else:  # first the sources, then this node again
+                stack.append(s)
+                below = False
+        if below:
+            if node.arg is not None:
+                parts.append(repr(node.arg).encode())
+            _keep(node, blake2b(b"".join(parts)).digest()[:_DIGEST])
+            stack.pop()
     return root._digest
