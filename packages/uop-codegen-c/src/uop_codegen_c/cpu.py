@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import BackendError, Limits, Plan, UOp
+from uop_ir import BackendError, Executable, Limits, Plan, UOp
 from uop_ir import settings as ir_settings
 
 from .cache import KernelSource, active_compiler
@@ -18,7 +18,7 @@ from .compiler import OPENMP
 from .generated import remembered
 from .loader import load
 from .machine import this_machine
-from .runtime import REPLAY, CpuProgram, Memory, Replay
+from .runtime import REPLAY, CpuProgram, Memory, replay
 from .settings import settings
 
 
@@ -52,10 +52,10 @@ class CpuBackend:
                 known[body] = self._programs.setdefault(body, {}).setdefault(settled, program)
         return [found for body in bodies if (found := known[body]) is not None]
 
-    def link(self, plan: Plan) -> Replay:
+    def link(self, plan: Plan) -> Executable:
         """Compile what is new of a plan and prepare its replay. Raises BackendError."""
         programs = self.compile([call.src[0] for call in plan.calls])
-        return Replay(plan, programs, self._replay)
+        return replay(plan, programs, self._replay)
 
     def allocate(self, nbytes: int) -> Memory:
         """Memory of so many bytes, not initialized. Raises BackendError where there is not so much."""
@@ -78,7 +78,7 @@ class CpuBackend:
 
 
 def _as_bytes(memory: Memory, data: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    if memory.key == 0:
+    if memory.view.size < 0:
         raise BackendError("copy of memory that has been freed")
     if data.nbytes != len(memory.bytes):
         raise BackendError(f"copy between an array of {data.nbytes} bytes and memory of {len(memory.bytes)}")

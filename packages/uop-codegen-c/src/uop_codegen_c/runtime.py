@@ -1,24 +1,34 @@
 """Memory, and the replay of a plan: one call from Python runs all kernels. Week 3.
 
-All tables that a run needs are made when a plan is linked. A run puts the pointers of new memory and the values of
-scalars where the kernels will look for them; the rest is a loop in C.
+All tables that a run needs are made when a plan is linked. A run puts the values of scalars where the kernels will look
+for them and hands on its memory, which C looks at: benchmarks/launch.py measures what that costs beside a bare call.
 """
 
 from __future__ import annotations
 
-import itertools
-import struct
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import AddrSpace, BackendError, BoundsError, DType, Ops, Plan, UOp, call_params, dtypes
+from uop_ir import (
+    AddrSpace,
+    BackendError,
+    BoundsError,
+    DType,
+    Executable,
+    Ops,
+    Plan,
+    UOp,
+    call_params,
+    dtypes,
+)
 from uop_ir import settings as ir_settings
 
 from .cache import KernelSource
@@ -28,7 +38,14 @@ ALIGNMENT = 64
 PLAN = """\
 typedef void kernel_function(void *const *buffers, const int64_t *scalars);
 
+struct uop_memory {
+    void *data;
+    int64_t size;            /* in bytes; -1 once it is freed */
+};
+
 struct uop_plan {
+    int64_t input_count;
+    int64_t *input_sizes;
     int64_t kernel_count;
     kernel_function **kernels;
     void ***buffers;         /* of each kernel */
@@ -36,7 +53,6 @@ struct uop_plan {
     int64_t patch_count;
     void ***patches;         /* where the pointer of an input belongs */
     int64_t *patch_inputs;   /* and of which */
-    void **inputs;           /* of this run */
     int64_t gather_count;
     int64_t *gathered;       /* the scalars of all kernels */
     int64_t *gather_values;  /* and which value each is */
@@ -47,12 +63,18 @@ REPLAY = KernelSource(
     name="uop_replay",
     preamble=f"#include <stdint.h>\n\n{PLAN}",
     text="""\
-void uop_replay(const struct uop_plan *plan);
+int64_t uop_replay(const struct uop_plan *plan, const struct uop_memory *const *inputs);
 
-void uop_replay(const struct uop_plan *plan)
+/* The number of the first input that is freed or too small, where no kernel is run; else -1. */
+int64_t uop_replay(const struct uop_plan *plan, const struct uop_memory *const *inputs)
 {
+    for (int64_t i = 0; i < plan->input_count; i++) {
+        if (inputs[i]->size < plan->input_sizes[i]) {
+            return i;
+        }
+    }
     for (int64_t i = 0; i < plan->patch_count; i++) {
-        *plan->patches[i] = plan->inputs[plan->patch_inputs[i]];
+        *plan->patches[i] = inputs[plan->patch_inputs[i]]->data;
     }
     for (int64_t i = 0; i < plan->gather_count; i++) {
         plan->gathered[i] = plan->values[plan->gather_values[i]];
@@ -60,17 +82,22 @@ void uop_replay(const struct uop_plan *plan)
     for (int64_t i = 0; i < plan->kernel_count; i++) {
         plan->kernels[i](plan->buffers[i], plan->scalars[i]);
     }
+    return -1;
 }
 """,
 )
-ffi.cdef(f"{PLAN}\ntypedef void replay_function(const struct uop_plan *plan);", override=True)
-_keys = itertools.count(1)
+ffi.cdef(
+    f"{PLAN}\ntypedef int64_t replay_function(const struct uop_plan *plan, struct uop_memory *const *inputs);",
+    override=True,
+)
+#: Where C's own conversion stores a Python float as it should: the pointer, and up to which value.
+FLOATS = {dtypes.f32: ("float *", float(np.finfo(np.float32).max)), dtypes.f64: ("double *", math.inf)}
 
 
 class Memory:
-    """Bytes that kernels may use, aligned to 64. `key` is never used twice; that of freed memory is 0."""
+    """Bytes that kernels may use, aligned to 64. `view` is what C sees of them."""
 
-    __slots__ = ("bytes", "key", "pointer")
+    __slots__ = ("bytes", "view")
 
     def __init__(self, nbytes: int) -> None:
         """Raises BackendError where there is not so much memory."""
@@ -80,13 +107,12 @@ class Memory:
             raise BackendError(f"cannot allocate {nbytes} bytes") from None
         skip = -_address(block) % ALIGNMENT
         self.bytes: npt.NDArray[np.uint8] = block[skip : skip + nbytes]
-        self.pointer = _address(block) + skip
-        self.key = next(_keys)
+        self.view = ffi.new("struct uop_memory *", (ffi.cast("void *", _address(block) + skip), nbytes))
 
     def free(self) -> None:
         """Give the bytes back. The handle is of no use afterwards."""
         self.bytes = np.empty(0, np.uint8)
-        self.pointer = self.key = 0
+        self.view.data, self.view.size = ffi.NULL, -1
 
 
 def _address(array: npt.NDArray[Any]) -> int:
@@ -104,78 +130,70 @@ class CpuProgram:
     bytes: int = 0
 
 
-class Replay:
-    """A linked plan. Raises BackendError where the plan does not fit together."""
+def replay(plan: Plan, programs: Sequence[CpuProgram], function: Any) -> Executable:
+    """A linked plan. `programs`: the kernel of each of its calls. `function`: that of REPLAY.
 
-    def __init__(self, plan: Plan, programs: Sequence[CpuProgram], replay: Any) -> None:
-        """`programs`: the kernel of each of the plan's calls. `replay`: the function of REPLAY."""
-        self._programs = tuple(programs)
-        self._replay = ffi.cast("replay_function *", replay)
-        self._lock = threading.Lock()
-        self._arena = Memory(plan.arena)
-        self._sizes = [int(p.arg.size) * p.dtype.itemsize for p in plan.inputs]
-        self._keys: list[int] | None = None
-        self._params = plan.scalars
-        self._total = 0.0
-        self._tables = _Tables(plan, self._programs, self._arena.pointer)
+    Raises BackendError where the plan does not fit together. A function within a function, since a call of a method
+    and a with-block take 0.3 us more, of the 1 us that a launch may take.
+    """
+    tables = _Tables(plan, programs)
+    count, table = len(plan.inputs), tables.plan
+    slots = [_slot(param, tables.values + number) for number, param in enumerate(plan.scalars)]
+    run_all = ffi.cast("replay_function *", function)
+    run_each = _OneByOne(run_all, tables, programs)
+    lock = threading.Lock()
+    acquire, release = lock.acquire, lock.release
 
-    def __call__(self, memory: Sequence[Any], scalars: Sequence[float | int]) -> None:
+    def run(memory: Sequence[Memory], scalars: Sequence[float | int]) -> None:
         """Run with the memory of the plan's inputs and the values of its scalars, in their order.
 
         One run at a time: another thread waits. Raises BackendError for memory that is missing, freed or too small,
         BoundsError for a variable outside of its bounds.
         """
-        with self._lock:
-            keys = [m.key for m in memory]
-            if keys != self._keys:
-                self._set_memory(memory, keys)
-            if self._params or scalars:
-                self._set_scalars(scalars)
-            if ir_settings.debug >= 2:
-                self._run_each()
-            else:
-                self._replay(self._tables.plan)
+        if len(memory) != count:
+            raise BackendError(f"the plan takes {count} memories, {len(memory)} given")
+        if len(scalars) != len(slots):
+            raise BackendError(f"the plan takes {len(slots)} scalars, {len(scalars)} given")
+        inputs = [m.view for m in memory]
+        acquire()
+        try:
+            if slots:
+                for (kind, low, high, place, param), value in zip(slots, scalars):  # noqa: B905  # to test it takes 0.2 us
+                    if type(value) is kind and low <= value <= high:
+                        place[0] = value
+                    else:
+                        ffi.cast("int64_t *", place)[0] = _checked_bits(param, value)
+            bad = run_all(table, inputs) if ir_settings.debug < 2 else run_each(inputs)
+        finally:
+            release()
+        if bad >= 0:
+            have, need = inputs[bad].size, table.input_sizes[bad]
+            what = "been freed" if have < 0 else f"{have} bytes, needs {need}"
+            raise BackendError(f"memory {bad} of the plan has {what}")
 
-    def _set_memory(self, memory: Sequence[Memory], keys: list[int]) -> None:
-        if len(memory) != len(self._sizes):
-            raise BackendError(f"the plan takes {len(self._sizes)} memories, {len(memory)} given")
-        for number, (given, size) in enumerate(zip(memory, self._sizes, strict=True)):
-            if given.key == 0:
-                raise BackendError(f"memory {number} of the plan has been freed")
-            if len(given.bytes) < size:
-                raise BackendError(f"memory {number} of the plan has {len(given.bytes)} bytes, needs {size}")
-        for number, given in enumerate(memory):
-            self._tables.inputs[number] = given.pointer
-        self._keys = keys
-
-    def _set_scalars(self, scalars: Sequence[float | int]) -> None:
-        if len(scalars) != len(self._params):
-            raise BackendError(f"the plan takes {len(self._params)} scalars, {len(scalars)} given")
-        for number, (param, value) in enumerate(zip(self._params, scalars, strict=True)):
-            if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
-                name, low, high = param.arg.name, param.arg.min, param.arg.max
-                raise BoundsError(f"variable {name} is {value}, outside of {low} to {high}")
-            self._tables.values[number] = scalar_bits(param.dtype, value)
-
-    def _run_each(self) -> None:
-        """Run kernel by kernel, with a line for each."""
-        plan = self._tables.plan
-        count, plan.kernel_count = plan.kernel_count, 0
-        self._replay(plan)
-        plan.kernel_count = count
-        for number, program in enumerate(self._programs):
-            began = time.perf_counter()
-            program.function(plan.buffers[number], plan.scalars[number])
-            seconds = time.perf_counter() - began
-            self._total += seconds
-            print(_line(program, seconds, self._total))
+    return run
 
 
-#: A shorter way than a CONST, for what changes in each step: 0.5 us, not 5.
-_PACKED: dict[DType, tuple[Callable[[float], bytes], Callable[[bytes], tuple[int]]]] = {
-    dtypes.f32: (struct.Struct("<f").pack, struct.Struct("<i").unpack),
-    dtypes.f64: (struct.Struct("<d").pack, struct.Struct("<q").unpack),
-}
+def _slot(param: UOp, place: Any) -> tuple[type, float, float, Any, UOp]:
+    """How a scalar is stored: at once at this place, if it is of this type and within these bounds.
+
+    All others go the way of a CONST, which takes 10 times as long.
+    """
+    if param.dtype in FLOATS:
+        pointer, most = FLOATS[param.dtype]
+        return float, -most, most, ffi.cast(pointer, place), param
+    if param.dtype is dtypes.index:
+        return int, param.arg.min, param.arg.max, place, param
+    if param.dtype.is_int:
+        return int, param.dtype.min, min(param.dtype.max, dtypes.i64.max), place, param
+    return NoneType, 0, 0, place, param
+
+
+def _checked_bits(param: UOp, value: float) -> int:
+    if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
+        name, low, high = param.arg.name, param.arg.min, param.arg.max
+        raise BoundsError(f"variable {name} is {value}, outside of {low} to {high}")
+    return scalar_bits(param.dtype, value)
 
 
 def scalar_bits(dtype: DType, value: float) -> int:
@@ -183,14 +201,33 @@ def scalar_bits(dtype: DType, value: float) -> int:
 
     Raises VerifyError where the value has no place in the type: a fraction in an integer.
     """
-    if dtype in _PACKED:
-        to_bytes, to_bits = _PACKED[dtype]
-        with suppress(OverflowError):  # past the range of f32: CONST makes it an infinity
-            return int(to_bits(to_bytes(value))[0])
-    elif type(value) is int and dtype.min <= value <= min(dtype.max, dtypes.i64.max):
-        return value
     bits = int(UOp.const(dtype, value).arg.bits)
     return bits - (1 << 64) if bits >> 63 == 1 else bits
+
+
+class _OneByOne:
+    """Runs a plan kernel by kernel, with a line for each."""
+
+    def __init__(self, run_all: Any, tables: _Tables, programs: Sequence[CpuProgram]) -> None:
+        self._run_all = run_all
+        self._tables = tables
+        self._programs = tuple(programs)
+        self._total = 0.0
+
+    def __call__(self, inputs: list[Any]) -> int:
+        """What `uop_replay` says of the inputs."""
+        plan = self._tables.plan
+        plan.kernel_count = 0
+        bad = int(self._run_all(plan, inputs))
+        plan.kernel_count = len(self._programs)
+        if bad < 0:
+            for number, program in enumerate(self._programs):
+                began = time.perf_counter()
+                program.function(plan.buffers[number], plan.scalars[number])
+                seconds = time.perf_counter() - began
+                self._total += seconds
+                print(_line(program, seconds, self._total))
+        return bad
 
 
 def _line(program: CpuProgram, seconds: float, total: float) -> str:
@@ -202,7 +239,9 @@ def _line(program: CpuProgram, seconds: float, total: float) -> str:
 class _Tables:
     """The C side of a plan: what every kernel finds in its buffers and scalars. Keeps alive what C points to."""
 
-    def __init__(self, plan: Plan, programs: Sequence[CpuProgram], arena: int) -> None:
+    def __init__(self, plan: Plan, programs: Sequence[CpuProgram]) -> None:
+        memory = Memory(plan.arena)
+        arena = int(ffi.cast("uintptr_t", memory.view.data))
         inputs = {param: number for number, param in enumerate(plan.inputs)}
         scalars = {param: number for number, param in enumerate(plan.scalars)}
         pointers: list[int] = []
@@ -222,26 +261,26 @@ class _Tables:
                     pointers.append(0)
         table = ffi.new("void *[]", [ffi.cast("void *", p) for p in pointers] + [ffi.NULL])
         gathered = ffi.new("int64_t[]", len(gathers))
-        self.inputs = ffi.new("uintptr_t[]", len(inputs))
         self.values = ffi.new("int64_t[]", len(scalars))
         self.plan = ffi.new("struct uop_plan *")
         fields = {
+            "input_sizes": ffi.new("int64_t[]", [int(p.arg.size) * p.dtype.itemsize for p in inputs]),
             "kernels": ffi.new("kernel_function *[]", [p.function for p in programs]),
             "buffers": ffi.new("void **[]", [table + first for first, _ in starts]),
             "scalars": ffi.new("int64_t *[]", [gathered + first for _, first in starts]),
             "patches": ffi.new("void **[]", [table + place for place, _ in patches]),
             "patch_inputs": ffi.new("int64_t[]", [number for _, number in patches]),
-            "inputs": ffi.cast("void **", self.inputs),
             "gathered": gathered,
             "gather_values": ffi.new("int64_t[]", gathers),
             "values": self.values,
         }
         for name, value in fields.items():
             setattr(self.plan, name, value)
+        self.plan.input_count = len(inputs)
         self.plan.kernel_count = len(programs)
         self.plan.patch_count = len(patches)
         self.plan.gather_count = len(gathers)
-        self._alive = (table, fields)
+        self._alive = (memory, table, fields)
 
 
 def _number(params: dict[UOp, int], given: UOp) -> int:

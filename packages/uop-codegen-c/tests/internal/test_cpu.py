@@ -324,6 +324,25 @@ def test_threads_compile_and_run(backend: CpuBackend) -> None:
             done.result()
 
 
+def test_python_goes_on_while_a_kernel_runs() -> None:
+    """The kernel waits, for a time, until another thread changes what it reads."""
+    waiting = function(
+        "waiting",
+        "    float *out = buffers[0];\n    const volatile float *x = buffers[1];\n"
+        "    for (int64_t i = 0; i < INT64_C(4000000000) && x[0] != 0.0f; i++) {\n    }\n"
+        "    out[0] = x[0];\n",
+    )
+    backend = CpuBackend(lambda _: waiting)
+    out, x = out_and_in()
+    run = backend.link(Plan((call(square(), out, x),), (out, x)))
+    memory = [backend.allocate(4 * N), filled(backend, X)]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, memory, [])
+        backend.copy_in(memory[1], np.zeros(N, np.float32))
+        running.result()
+    assert read(backend, memory[0])[0] == 0
+
+
 def test_the_generator_of_this_package_is_the_default() -> None:
     backend = CpuBackend()
     out, x = out_and_in()
