@@ -56,8 +56,8 @@ def _sides(terms: tuple[tuple[UOp, int], ...], limit: int) -> UOp:
 def _split(sum_: Linear) -> tuple[Linear, Linear]:
     """Two sums whose difference is this one, neither of them 0 where there are two terms."""
     terms, constant = sum_.terms, sum_.constant
-    left = tuple((t, k) for t, k in terms if k > 0)
-    right = tuple((t, -k) for t, k in terms if k < 0)
+    left = tuple([(t, k) for t, k in terms if k > 0])
+    right = tuple([(t, -k) for t, k in terms if k < 0])
     if len(terms) > 1 and not constant and not (left and right):
         most, *others = ordered(terms)
         if left:

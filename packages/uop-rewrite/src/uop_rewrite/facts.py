@@ -58,15 +58,15 @@ class Facts:
 
     def __init__(self, conditions: Iterable[UOp]) -> None:
         self.known: dict[UOp, UOp] = {}
-        self._about: dict[Terms, list[Fact]] = {}
+        self.about: dict[Terms, dict[UOp, Fact]] = {}
         for clause in conditions:
             said = fact(clause)
             if said is None:
                 self.known[clause] = TRUE
                 self.known[complement(clause)] = FALSE
             else:
-                self._about.setdefault(said.terms, []).append(said)
-        self.sums: dict[Terms, Fact] = {terms: together(about) for terms, about in self._about.items()}
+                self.about.setdefault(said.terms, {})[clause] = said
+        self.sums = {terms: together([*about.values()]) for terms, about in self.about.items()}
 
     def decide(self, condition: UOp) -> UOp | None:
         """TRUE or FALSE for a condition that the facts decide."""
@@ -80,8 +80,10 @@ class Facts:
         said = _said(clause)
         if said is None:
             return None
+        others = [other for c, other in self.about.get(said.terms, {}).items() if c is not clause]
+        if len(said.terms) == 1 and not others:  # none speaks of it
+            return None
         sums = {**self.sums}
-        others = [other for other in self._about.get(said.terms, ()) if other is not said]
         if others:
             sums[said.terms] = together(others)
         else:
@@ -103,17 +105,17 @@ def _interval(said: Fact, sums: Mapping[Terms, Fact]) -> tuple[int, int]:
     """Bounds of the terms of a fact: their own, or those of what is known of a part of them, and of what is left."""
     least, greatest = low, high = said.whole
     coefficients = dict(said.terms)
-    for terms, (_, span, whole) in sums.items():
+    for terms, (_, (lo, hi), (widest_lo, widest_hi)) in sums.items():
         first, k = terms[0]
-        if first not in coefficients:
+        if first not in coefficients or len(terms) > len(coefficients):
             continue
         factor, rest = divmod(coefficients[first], k)
         if rest or any(coefficients.get(t) != factor * j for t, j in terms):
             continue
-        narrower = [
-            None if end is None else factor * (end - wide) for end, wide in zip(span, whole, strict=True)
-        ]
-        lower, upper = narrower if factor > 0 else narrower[::-1]
+        lower = None if lo is None else factor * (lo - widest_lo)
+        upper = None if hi is None else factor * (hi - widest_hi)
+        if factor < 0:
+            lower, upper = upper, lower
         if lower is not None:
             least = max(least, low + lower)
         if upper is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from uop_ir import Ops, UOp, dtypes
 
 from .comparison import FALSE, TRUE, complement, less
-from .facts import Fact, Facts, Terms, fact, together
+from .facts import Fact, Facts
 from .linear import Linear, compact, linear
 from .pattern import COMPARISONS
 from .sizes import MOVING, few, smaller
@@ -146,11 +146,13 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
     if "held" in node.memo:
         return None
     parts = clauses(node)
-    kept = _merge(parts)
+    facts = Facts(parts)
+    kept = _merge(parts, facts)
     if kept is None:
         return FALSE
+    if kept != parts or len(kept) > MOST_CLAUSES:
+        facts = Facts(kept[: MOST_CLAUSES + 1])
     changed = False
-    facts = Facts(kept[: MOST_CLAUSES + 1])
     i = 0
     while i < min(len(kept), MOST_CLAUSES):
         clause = kept[i]
@@ -178,33 +180,25 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
     return result
 
 
-def _merge(parts: list[UOp]) -> list[UOp] | None:
+def _merge(parts: list[UOp], facts: Facts) -> list[UOp] | None:
     """The clauses with those about one sum as one: the narrowest. None where they exclude each other."""
-    seen: dict[UOp, None] = {}
-    about: dict[Terms, dict[UOp, Fact]] = {}
-    for part in parts:
-        said = fact(part)
-        if said is not None:
-            about.setdefault(said.terms, {})[part] = said
-        elif part is FALSE or complement(part) in seen:
-            return None
-        if part is not TRUE:
-            seen[part] = None
-    merged: dict[UOp, list[UOp]] = {}
-    for terms, found in about.items():
-        if len(found) == 1:
+    if any(part is FALSE or facts.known.get(part) is FALSE for part in parts):
+        return None
+    merged: dict[UOp, list[UOp]] = {TRUE: []}
+    for terms, about in facts.about.items():
+        if len(about) == 1:
             continue
-        least, greatest = together(list(found.values())).span
+        least, greatest = facts.sums[terms].span
         if least is not None and greatest is not None:
             if least > greatest:
                 return None
-            if least < greatest and len(found) == 2 and all(None in said.span for said in found.values()):
+            if least < greatest and len(about) == 2 and all(None in said.span for said in about.values()):
                 continue  # one of them says the one end, the other the other end
         new = _within(compact(Linear(terms, 0)), least, greatest)
-        if set(new) != found.keys():
-            merged.update((part, []) for part in found)
-            merged[next(iter(found))] = new
-    return [kept for part in seen for kept in merged.get(part, [part])] if merged else list(seen)
+        if set(new) != about.keys():
+            merged.update((part, []) for part in about)
+            merged[next(iter(about))] = new
+    return [kept for part in parts for kept in merged.get(part, [part])]
 
 
 def _within(node: UOp, least: int | None, greatest: int | None) -> list[UOp]:

@@ -27,8 +27,8 @@ class Linear(NamedTuple):
 
     def split(self, divisor: int) -> tuple[Linear, Linear]:
         """This form as `divisor * quotient + rest`: what is divisible, and what is left, constant in [0, divisor)."""
-        whole = tuple((t, k // divisor) for t, k in self.terms if k % divisor == 0)
-        rest = tuple((t, k) for t, k in self.terms if k % divisor)
+        whole = tuple([(t, k // divisor) for t, k in self.terms if k % divisor == 0])
+        rest = tuple([(t, k) for t, k in self.terms if k % divisor])
         return Linear(whole, self.constant // divisor), Linear(rest, self.constant % divisor)
 
     def divisors(self) -> int:
@@ -233,12 +233,14 @@ def compact(sum_: Linear, dtype: DType = dtypes.index) -> UOp:
 def _nests(sizes: Sequence[int], sum_: Linear) -> bool:
     """Whether Horner's scheme needs no more constants than the products as they are."""
     ratios = [p // q if p % q == 0 else p for p, q in zip(sizes, [*sizes[1:], 1], strict=True)]
+    if ratios == sizes:
+        return False
     other = {abs(sum_.constant)}
     level = [t for t, _ in sum_.terms]
     for _ in range(3):
         level = [s for t in level for s in t.src]
         other.update(s.arg.bits for s in level if s.op is Ops.CONST)
-    return ratios != sizes and len({*ratios, *other} - {1}) <= len({*sizes, *other} - {1})
+    return len({*ratios, *other} - {1}) <= len({*sizes, *other} - {1})
 
 
 def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:

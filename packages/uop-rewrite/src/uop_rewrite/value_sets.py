@@ -99,6 +99,8 @@ def maximum(x: ValueSet, y: ValueSet) -> ValueSet:
 
 def clip(x: ValueSet, least: int | None, greatest: int | None) -> ValueSet:
     """What of a set is not below `least` and not above `greatest`; where that is nothing, the nearest end."""
+    if x.step == 0:
+        return x
     low = x.least if least is None else min(max(x.least, least), x.greatest)
     high = x.greatest if greatest is None else max(min(x.greatest, greatest), x.least)
     return value_set(low, high, x.step, x.offset)
