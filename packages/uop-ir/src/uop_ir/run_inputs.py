@@ -15,7 +15,8 @@ from .dtype import Const, Kind, dtypes
 from .errors import UopError
 from .ops import Ops
 from .uir_parse import Parsed
-from .uir_table import SPELLINGS, Fault, Token
+from .uir_table import SPELLINGS
+from .uir_values import Fault, Token
 from .uop import UOp
 
 Array: TypeAlias = "npt.NDArray[Any]"

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from .errors import ParseError, Span, UopError, VerifyError
 from .levels import Level, level_of
 from .ops import Ops
-from .uir_table import SPELLINGS, Fault, Field, Spelling, Token, quote
+from .uir_table import SPELLINGS, Field, Spelling
+from .uir_values import Fault, Token, quote
 from .uop import UOp
 from .walks import toposort
 
