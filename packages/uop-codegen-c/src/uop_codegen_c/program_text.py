@@ -159,6 +159,8 @@ def c_string(text: str) -> str:
 
 
 def _character(code: int) -> str:
+    if code == ord("\n"):
+        return "\\n"
     return json.dumps(chr(code))[1:-1] if 32 <= code < 127 and chr(code) != "?" else f"\\{code:03o}"
 
 

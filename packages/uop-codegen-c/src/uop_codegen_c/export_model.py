@@ -1,0 +1,223 @@
+"""What is exported: a plan whose memory has names, and the errors for what has no place in C. Week 6."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy.typing as npt
+
+from uop_ir import BackendError, Ops, Plan, UOp, UopError, call_params, dtypes
+
+from .cache import KernelSource
+from .ctext import SCALAR
+from .generated import remembered
+from .program_text import identifier
+
+#: The first bytes of a file of weights: a line of text, padded with zeros.
+HEAD = 64
+ALIGNMENT = 64
+#: Words of C that are no names.
+KEYWORDS = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|main|"
+    "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|"
+    "bool|true|false"
+)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Memory of a model that has a name: `member` is its name in C, `param` is what the plan calls it."""
+
+    name: str
+    member: str
+    param: UOp
+    shape: tuple[int, ...]
+    changes: bool
+
+    @property
+    def bytes(self) -> int:
+        return int(self.param.arg.size) * self.param.dtype.itemsize
+
+    @property
+    def type(self) -> str:
+        """The C type of an element, spelled so that C++ has it too."""
+        return "bool" if self.param.dtype is dtypes.bool else SCALAR[self.param.dtype]
+
+    @property
+    def text(self) -> str:
+        """Dtype and shape, as in `f32 (2, 3)`."""
+        return f"{self.param.dtype} {self.shape}"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that each run is given: `member` is its name in C."""
+
+    name: str
+    member: str
+    param: UOp
+
+
+@dataclass(frozen=True)
+class Model:
+    """A plan, the kernel of each of its calls, and its memory and scalars by name."""
+
+    name: str
+    plan: Plan
+    kernels: tuple[KernelSource, ...]
+    weights: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    scalars: tuple[Scalar, ...]
+
+    @property
+    def weight_bytes(self) -> int:
+        """The bytes of all weights, each from a multiple of 64 on."""
+        return sum(-(-max(w.bytes, 1) // ALIGNMENT) * ALIGNMENT for w in self.weights)
+
+    @property
+    def head(self) -> bytes:
+        """What a file of weights begins with: it differs where names, dtypes or shapes of weights do."""
+        layout = "\n".join(f"{w.name} {w.text}" for w in self.weights)
+        text = f"uopc weights {hashlib.sha256(layout.encode()).hexdigest()[:16]}\n"
+        return text.encode().ljust(HEAD, b"\0")
+
+
+def make_model(
+    name: str,
+    plan: Plan,
+    *,
+    inputs: Mapping[str, UOp],
+    outputs: Mapping[str, UOp],
+    weights: Mapping[str, UOp],
+    scalars: Mapping[str, UOp],
+) -> Model:
+    """The model of a plan; each value is a PARAM of the plan reshaped to its shape, each scalar a PARAM.
+
+    Raises UopError for names that will not do, BackendError for a plan whose memory is not all named, and where a
+    kernel cannot be C.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or KEYWORDS.fullmatch(name):
+        raise UopError(
+            f"a model cannot be called {name!r} in C", remedy="a name of letters, digits and underscores"
+        )
+    free = [*inputs, *outputs, *scalars, "weights"]
+    twice = sorted({n for n in free if free.count(n) > 1})
+    if twice:
+        raise UopError(f"two of inputs, outputs, scalars and the file of weights are called {twice[0]!r}")
+    kernel = {body: remembered(body) for body in plan.bodies}
+    changed = _changed(plan)
+    model = Model(
+        name,
+        plan,
+        tuple(kernel[call.src[0]] for call in plan.calls),
+        _tensors("w", weights, changed),
+        _tensors("in", inputs, changed),
+        _tensors("out", outputs, changed),
+        tuple(Scalar(n, _argument_name(m), scalars[n]) for n, m in _members("", scalars).items()),
+    )
+    named = {t.param for t in (*model.weights, *model.inputs, *model.outputs)}
+    for param in plan.inputs:
+        if param not in named:
+            raise BackendError(f"memory {param!r} of the plan has no name")
+    if missing := set(plan.scalars) - {s.param for s in model.scalars}:
+        raise BackendError(f"the scalar {min(p.arg.name for p in missing)} of the plan has no name")
+    return model
+
+
+def contents(model: Model, data: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """The file of weights. Raises BackendError for an array that is not of its weight's size and dtype."""
+    parts = [model.head]
+    for weight in model.weights:
+        array = data[weight.name]
+        if array.dtype != weight.param.dtype.numpy or array.size != prod(weight.shape):
+            raise BackendError(
+                f"weight {weight.name} is {weight.text}, its data {array.dtype} of shape {array.shape}"
+            )
+        size = -(-max(weight.bytes, 1) // ALIGNMENT) * ALIGNMENT
+        parts.append(array.tobytes().ljust(size, b"\0"))
+    return b"".join(parts)
+
+
+def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
+    """The memory of a call as C expressions, and its scalars. Raises BackendError for what a plan may not have."""
+    members = {t.param: t.member for t in (*model.weights, *model.outputs, *model.inputs)}
+    scalars = {s.param: s for s in model.scalars}
+    memory: list[str] = []
+    numbers: list[Scalar] = []
+    params = call_params(call.src[0])
+    for param, given in zip(params, model.plan.arguments(call), strict=True):
+        if given in scalars:
+            numbers.append(scalars[given])
+        elif param.arg.size is not None and given in members:
+            memory.append(f"model->{members[given]}")
+        elif given.op is Ops.ALLOC and given.arg.slot in model.plan.offsets:
+            offset = model.plan.offsets[given.arg.slot]
+            memory.append(f"model->scratch + {offset}" if offset else "model->scratch")
+        else:
+            raise BackendError(f"argument {given!r} of a kernel has no place in an export")
+    return memory, numbers
+
+
+def _tensors(prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp]) -> tuple[Tensor, ...]:
+    found = []
+    for name, member in _members(f"{prefix}_", given).items():
+        value = given[name]
+        param = value
+        while param.op is Ops.RESHAPE:
+            param = param.src[0]
+        if param.op is not Ops.PARAM or param.arg.size is None or param.dtype not in SCALAR:
+            raise BackendError(f"{name} is not memory that C has: {param!r}")
+        shape = tuple(d for d in value.shape if isinstance(d, int))
+        if len(shape) < len(value.shape):
+            raise BackendError(f"{name} has a symbolic shape", remedy="give it its greatest size")
+        found.append(Tensor(name, member, param, shape, param in changed))
+    return tuple(found)
+
+
+def _members(prefix: str, names: Sequence[str] | Mapping[str, UOp]) -> dict[str, str]:
+    """A C name for each name; two that would be one are told apart by a number."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = member = prefix + identifier(name)
+        number = 2
+        while member in found.values():
+            member, number = f"{plain}_{number}", number + 1
+        found[name] = member
+    return found
+
+
+def _argument_name(member: str) -> str:
+    """A name for an argument of a C function beside `model`."""
+    if member[0].isdigit():
+        return f"n{member}"
+    return f"{member}_" if member == "model" or KEYWORDS.fullmatch(member) else member
+
+
+def _changed(plan: Plan) -> frozenset[UOp]:
+    """The memory that a run stores to."""
+    found: set[UOp] = set()
+    for call in plan.calls:
+        body = call.src[0]
+        stored = {_base(n.src[0]) for n in body.toposort() if n.op is Ops.STORE}
+        given = zip(call_params(body), plan.arguments(call), strict=True)
+        found.update(argument for param, argument in given if param in stored)
+    return frozenset(found)
+
+
+def _base(view: UOp) -> UOp:
+    while view.src:
+        view = view.src[0]
+    return view
+
+
+def c_type(scalar: Scalar) -> str:
+    """The C type in which a run takes a scalar."""
+    if scalar.param.dtype is dtypes.index:
+        return "int64_t"
+    return "bool" if scalar.param.dtype is dtypes.bool else SCALAR[scalar.param.dtype]
