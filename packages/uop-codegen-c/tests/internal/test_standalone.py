@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pytest
 from uop_codegen_c import settings
 from uop_codegen_c.commands import compile_command
 from uop_ir import UopError, by_name, override
-from uop_ir.cli import main
 
 Outputs = dict[str, npt.NDArray[Any]]
 Compile = Callable[..., Path]
@@ -90,8 +90,9 @@ def said(program: Path, *arguments: str) -> Outputs:
 
 def interpreted(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> Outputs:
     """What `uopc run` prints, with as many digits as tell each value from its neighbours."""
+    (run,) = (e for e in entry_points(group="uop.commands") if e.name == "run")
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        assert main(["run", str(folder / "given.uir"), *options]) == 0
+        assert run.load()([str(folder / "given.uir"), *options]) == 0
     return parsed(capsys.readouterr().out, lambda word: {"True": 1.0, "False": 0.0}.get(word) or float(word))
 
 
