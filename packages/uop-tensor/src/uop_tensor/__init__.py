@@ -2,6 +2,7 @@
 
 from .creation import manual_seed
 from .errors import TensorError
+from .export import export
 from .gradient import gradient
 from .jit import jit
 from .live import JitError
@@ -14,6 +15,7 @@ __all__ = [
     "Tensor",
     "TensorError",
     "clear_plans",
+    "export",
     "gradient",
     "jit",
     "manual_seed",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from .jit_tree import flatten
+from .jit_tree import Tree, flatten
 from .live import JitError, capture
 from .replay import Replay
 from .trace import trace
@@ -32,18 +32,22 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if capture() is not None:  # part of the trace of another function
             return self.function(*args, **kwargs)
-        given = flatten(self.__name__, (args, kwargs))
-        for n in given.numbers:
-            if isinstance(n, int) and n not in I32:
-                raise JitError(
-                    f"{self.__name__}: the argument {n} does not fit an i32", remedy="give a tensor"
-                )
+        given = arguments(self.__name__, args, kwargs)
         replay = self.captures.get(given.signature)
         if replay is None or not replay.valid():
             replay = trace(self.__name__, self.function, given)
             self.captures[given.signature] = replay
             self.traces += 1
         return cast(R, replay(given))
+
+
+def arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """What a function is called with, as a tree of (args, kwargs). Raises JitError for what cannot be traced."""
+    given = flatten(name, (args, kwargs))
+    for n in given.numbers:
+        if isinstance(n, int) and n not in I32:
+            raise JitError(f"{name}: the argument {n} does not fit an i32", remedy="give a tensor")
+    return given
 
 
 def jit(function: Callable[P, R]) -> Jitted[P, R]:

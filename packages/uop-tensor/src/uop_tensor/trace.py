@@ -30,7 +30,7 @@ def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
     Raises JitError for what cannot be replayed; all tensors are then what they were before.
     """
     device = next((t.device for t in given.tensors), None) or get_backend().name
-    numbers = [_scalar(i, n) for i, n in enumerate(given.numbers)]
+    numbers = [scalar_param(i, n) for i, n in enumerate(given.numbers)]
     with tracing(name) as capture, _placeholders(device) as outside:
         arguments = [_argument(t, device) for t in given.tensors]
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
@@ -101,7 +101,8 @@ def _argument(given: Tensor, device: str) -> Tensor:
     return made
 
 
-def _scalar(number: int, value: float) -> UOp:
+def scalar_param(number: int, value: float) -> UOp:
+    """The scalar that stands for a number among the arguments."""
     dtype = dtypes.i32 if isinstance(value, int) else dtypes.f32
     return UOp(Ops.PARAM, (), Param(dtype, name=f"arg{number}"))
 

@@ -1,0 +1,219 @@
+"""Export: what a function of tensors computes, written as a program that needs no Python. Week 5.
+
+The function is traced as jit does it, so that the plan is the one that a replay would run. A code generator writes it:
+the entry point of the group `uop.export` that is named as the device.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from uop_ir import BackendError, Plan, UOp, UopError, get_backend
+
+from .jit import Jitted, arguments
+from .jit_tree import Tree, flatten
+from .replay import Captured, Replay
+from .tensor import Tensor
+from .trace import scalar_param, trace
+
+Array = npt.NDArray[Any]
+
+
+class Exporter(Protocol):
+    """What an entry point of `uop.export` is: it writes a plan to a folder, and says which files that are.
+
+    Each value of `inputs`, `outputs` and `weights` is a memory PARAM of the plan, reshaped; `scalars` are its scalars,
+    and `data` the contents of each weight.
+    """
+
+    def __call__(
+        self,
+        folder: Path,
+        name: str,
+        plan: Plan,
+        *,
+        inputs: Mapping[str, UOp],
+        outputs: Mapping[str, UOp],
+        weights: Mapping[str, UOp],
+        scalars: Mapping[str, UOp],
+        data: Mapping[str, Array],
+    ) -> list[Path]: ...
+
+
+def export(
+    function: Callable[..., Any],
+    inputs: Sequence[object],
+    folder: str | Path,
+    name: str,
+    *,
+    weights: Mapping[str, Tensor] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write what `function(*inputs)` computes as a program of the device's language; the files written.
+
+    `inputs` are examples: as with `jit`, tensors and numbers among them are given anew in each run, and the rest is part
+    of the program. Tensors that the function closes over are written as they are now; `weights` gives them names. Those
+    that it assigns keep their new values from run to run. `outputs` names the tensors of the result in order.
+
+    An input is called like the parameter of the function, a part of a list, tuple or dict `PARAMETER.KEY`; an output
+    `output`, or `output.KEY`. Raises JitError for what cannot be traced, UopError for names that do not fit, BackendError
+    for a device whose kernels cannot be exported.
+    """
+    function = function.function if isinstance(function, Jitted) else function
+    given = arguments(name, tuple(inputs), {})
+    device = next((t.device for t in given.tensors), None) or get_backend().name
+    write = _exporter(device)
+    structure: Any = None
+
+    def traced(*args: Any) -> tuple[Tensor, ...]:
+        """Each result as a tensor of its own: also what is an argument, or was there before."""
+        nonlocal structure
+        result = flatten(name, function(*args))
+        structure = result.structure
+        return tuple(type(t)._of(t.uop) for t in result.tensors)
+
+    replay = trace(name, traced, given)
+    if replay.program is None or not replay.results:
+        raise UopError(f"{name} computes no tensor", remedy="return what is to be computed")
+    parts = _parameters(function, len(inputs))
+    leaves = [
+        leaf
+        for part, place in zip(parts, given.structure[1][1:], strict=True)
+        for leaf in _leaves(part, place)
+    ]
+    tensors, numbers = _first(leaves, "tensor"), _first(leaves, "number")
+    if replay.assigned:
+        raise UopError(
+            f"{name} assigns to its argument {tensors[replay.assigned[0]]}", remedy="return the new value"
+        )
+    found = _first(_leaves("output", structure), "tensor")
+    results = [found[n] for n in range(len(found))] if outputs is None else list(outputs)
+    if len(results) != len(replay.results) or len(set(results)) != len(results):
+        raise UopError(f"{name} gives {len(replay.results)} tensors, and the names of outputs are {results}")
+    return write(
+        Path(folder),
+        name,
+        replay.program.planned.plan,
+        inputs=_inputs(replay, given, tensors),
+        outputs=_outputs(replay, results),
+        scalars={numbers[i]: scalar_param(i, n) for i, n in enumerate(given.numbers)},
+        **_weights(replay, weights or {}),
+    )
+
+
+def _exporter(device: str) -> Exporter:
+    known = {entry.name: entry for entry in entry_points(group="uop.export")}
+    if device not in known:
+        there = ", ".join(f"DEV={name}" for name in sorted(known)) or "installed is none"
+        raise BackendError(f"kernels of {device} cannot be exported", remedy=f"for one that can: {there}")
+    try:
+        return cast(Exporter, known[device].load())
+    except (ImportError, AttributeError) as error:
+        raise BackendError(f"the exporter of {device} cannot be loaded: {error}") from None
+
+
+# memory
+
+
+def _params(replay: Replay) -> dict[int, UOp]:
+    """The memory of the plan by slot. Slots up to the number of sources are what these say, the others outputs."""
+    assert replay.program is not None
+    return {p.arg.slot: p for p in replay.program.planned.plan.inputs}
+
+
+def _inputs(replay: Replay, given: Tree, names: Mapping[int, str]) -> dict[str, UOp]:
+    """The memory of each tensor among the arguments, one that is not read too."""
+    params = _params(replay)
+    slots = {source: slot for slot, source in enumerate(replay.sources) if isinstance(source, int)}
+    free = max([len(replay.sources), *params]) + 1
+    found = {}
+    for number, tensor in enumerate(given.tensors):
+        param = params.get(slots.get(number, -1))
+        unused = UOp.param(free + number, tensor.numel(), tensor.dtype)
+        found[names[number]] = (param or unused).reshape(tensor.shape)
+    return found
+
+
+def _outputs(replay: Replay, names: Sequence[str]) -> dict[str, UOp]:
+    assert replay.program is not None
+    planned = replay.program.planned
+    shapes = [result[1] for result in replay.results if isinstance(result, tuple)]
+    homes = planned.homes[: len(shapes)]
+    return {n: planned.plan.inputs[h].reshape(s) for n, h, s in zip(names, homes, shapes, strict=True)}
+
+
+def _weights(replay: Replay, names: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Memory and contents of what the function closes over, and of what the trace has made: the rest of the plan."""
+    params = _params(replay)
+    called = {id(tensor): name for name, tensor in names.items()}
+    weights: dict[str, UOp] = {}
+    data: dict[str, Array] = {}
+    for slot, source in enumerate(replay.sources):
+        if slot not in params or isinstance(source, int):
+            continue
+        name = f"constant{slot}"
+        while name in names:
+            name += "_"
+        if isinstance(source, Captured):
+            alive = [id(t) for ref in source.tensors if (t := ref()) is not None]
+            name = next((called[t] for t in alive if t in called), name)
+            weights[name] = params[slot].reshape(source.placeholder.shape)
+            data[name] = _contents(source.memory())
+        else:
+            weights[name] = params[slot]
+            data[name] = _contents(source)
+    return {"weights": weights, "data": data}
+
+
+def _contents(buffer: UOp) -> Array:
+    memory = buffer.memo["memory"]
+    array: Array = np.empty(buffer.arg.size, buffer.dtype.numpy)
+    memory.backend.copy_out(memory.handle, array)
+    return array
+
+
+# names
+
+
+def _parameters(function: Callable[..., Any], count: int) -> list[str]:
+    """A name for each of so many positional arguments: that of the parameter; of those in *args with a number."""
+    names: list[str] = []
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # not every callable of C tells
+        parameters = []
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}.{i}" for i in range(count - len(names))]
+        else:
+            names.append(p.name)
+    return [*names, *(f"input.{i}" for i in range(len(names), count))][:count]
+
+
+def _leaves(name: str, place: Any) -> Iterator[tuple[str, str, int]]:
+    """For each tensor and number below a place of a Tree its kind, its name and its number."""
+    kind = place[0]
+    if kind in ("tensor", "number"):
+        yield kind, name, place[1]
+    elif kind is dict:
+        for key, part in zip(place[1], place[2:], strict=True):
+            yield from _leaves(f"{name}.{key}", part)
+    elif kind in (list, tuple):
+        for key, part in enumerate(place[1:]):
+            yield from _leaves(f"{name}.{key}", part)
+
+
+def _first(leaves: Iterable[tuple[str, str, int]], kind: str) -> dict[int, str]:
+    """The first name of each number of a kind."""
+    found: dict[int, str] = {}
+    for what, name, number in leaves:
+        if what == kind:
+            found.setdefault(number, name)
+    return found

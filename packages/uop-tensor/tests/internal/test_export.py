@@ -1,0 +1,181 @@
+"""Export hands a plan over with all that a run needs: a stand-in for a code generator runs it on the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from uop_ir import BackendError, Plan, UOp, UopError, get_backend, override, settings
+from uop_tensor import JitError, Tensor, export, jit
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(0)
+
+
+class Written:
+    """What an exporter was given; a call runs it, and gives the outputs by name."""
+
+    def __init__(self, folder: Path, name: str, plan: Plan, **given: Any) -> None:
+        self.folder, self.name, self.plan = folder, name, plan
+        self.inputs: Mapping[str, UOp] = given["inputs"]
+        self.outputs: Mapping[str, UOp] = given["outputs"]
+        self.weights: Mapping[str, UOp] = given["weights"]
+        self.scalars: Mapping[str, UOp] = given["scalars"]
+        self.data: Mapping[str, Array] = given["data"]
+        self.backend = get_backend("INTERP")
+        self.memory = {p: self.backend.allocate(p.arg.size * p.dtype.itemsize) for p in plan.inputs}
+        for key, value in self.weights.items():
+            self.backend.copy_in(self.memory[param(value)], self.data[key])
+
+    def __call__(self, **given: Any) -> dict[str, Array]:
+        for key, value in self.inputs.items():
+            if param(value) in self.memory:
+                array = np.ascontiguousarray(given[key], value.dtype.numpy)
+                assert array.shape == value.shape
+                self.backend.copy_in(self.memory[param(value)], array.reshape(-1))
+        scalars = [given[key] for p in self.plan.scalars for key, s in self.scalars.items() if s is p]
+        self.backend.link(self.plan)([self.memory[p] for p in self.plan.inputs], scalars)
+        return {key: self.contents(value) for key, value in self.outputs.items()}
+
+    def contents(self, value: UOp) -> Array:
+        array = np.empty(param(value).arg.size, value.dtype.numpy)
+        self.backend.copy_out(self.memory[param(value)], array)
+        return array.reshape([d for d in value.shape if isinstance(d, int)])
+
+
+def param(value: UOp) -> UOp:
+    while value.src:
+        value = value.src[0]
+    return value
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Written]:
+    """Export to a stand-in that is installed for the interpreter."""
+    entry = SimpleNamespace(name="INTERP", load=lambda: Written)
+    monkeypatch.setitem(export.__globals__, "entry_points", lambda group: [entry])
+
+    def run(function: Callable[..., Any], inputs: list[Any], **options: Any) -> Written:
+        with override(settings, dev="INTERP"):
+            found: Any = export(function, inputs, tmp_path, "model", **options)
+        assert isinstance(found, Written)
+        return found
+
+    return run
+
+
+def rows(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def test_a_function_with_weights_inputs_and_a_number(written: Callable[..., Written], tmp_path: Path) -> None:
+    w, b = Tensor(rows(4, 3)), Tensor(rows(3))
+
+    def layer(x: Tensor, scale: float, flag: bool) -> Tensor:
+        return (x @ w + b) * scale if flag else x
+
+    x = rows(2, 4)
+    made = written(layer, [Tensor(x), 2.0, True], weights={"w": w, "b": b, "other": Tensor(x)})
+    assert (made.folder, made.name) == (tmp_path, "model")
+    assert {name: value.shape for name, value in made.inputs.items()} == {"x": (2, 4)}
+    assert {name: value.shape for name, value in made.weights.items()} == {"w": (4, 3), "b": (3,)}
+    assert list(made.scalars) == ["scale"]
+    for _ in range(2):
+        other, scale = rows(2, 4), float(rows(1)[0])
+        want = jit(layer)(Tensor(other), scale, True).numpy()
+        assert made(x=other, scale=scale)["output"].tobytes() == want.tobytes()
+
+
+def test_names_come_from_the_places_of_tensors(written: Callable[..., Written]) -> None:
+    def function(pair: list[Tensor], named: dict[str, Tensor], *more: Any) -> dict[str, Any]:
+        total = pair[0] + pair[1] + named["c"] + more[0]
+        return {"sum": total, "parts": (total * more[1], pair[0] - 1, total)}
+
+    a, b, c, d = (rows(3) for _ in range(4))
+    made = written(function, [[Tensor(a), Tensor(b)], {"c": Tensor(c)}, Tensor(d), 3])
+    assert list(made.inputs) == ["pair.0", "pair.1", "named.c", "more.0"]
+    assert list(made.scalars) == ["more.1"]
+    got = made(**{"pair.0": a, "pair.1": b, "named.c": c, "more.0": d, "more.1": 3})
+    assert list(got) == ["output.sum", "output.parts.0", "output.parts.1"]
+    np.testing.assert_array_equal(got["output.sum"], a + b + c + d)
+    np.testing.assert_array_equal(got["output.parts.0"], (a + b + c + d) * 3)
+
+
+def test_results_that_nothing_computes_are_copied(written: Callable[..., Written]) -> None:
+    w, offset = Tensor(rows(2, 2)), rows(2, 2)
+
+    def function(x: Tensor, unused: Tensor) -> tuple[Tensor, ...]:
+        return x, w, x.reshape(4), x + Tensor(offset)
+
+    x, zeros = rows(2, 2), rows(5)
+    made = written(function, [Tensor(x), Tensor(zeros)], outputs=["a", "b", "c", "d"])
+    assert made.inputs["unused"].shape == (5,)
+    got = made(x=x, unused=zeros)
+    for name, want in (("a", x), ("b", w.numpy()), ("c", x.reshape(4)), ("d", x + offset)):
+        np.testing.assert_array_equal(got[name], want)
+
+
+def test_a_training_step_keeps_what_it_assigns(written: Callable[..., Written]) -> None:
+    start = rows(3, 2)
+
+    def trained() -> tuple[Tensor, Callable[..., Tensor]]:
+        w = Tensor(start, requires_grad=True)
+
+        def step(x: Tensor, y: Tensor, rate: float) -> Tensor:
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            assert w.grad is not None
+            w.assign(w - w.grad * rate)
+            w.grad = None
+            return loss
+
+        return w, step
+
+    x, y = rows(4, 3), rows(4, 2)
+    w, step = trained()
+    made = written(jit(step), [Tensor(x), Tensor(y), 0.1], weights={"w": w})
+    assert w.numpy().tobytes() == start.tobytes()
+    expected, run = trained()
+    replay = jit(run)
+    for rate in (0.1, 0.2, 0.3):
+        loss = replay(Tensor(x), Tensor(y), rate).numpy()
+        assert made(x=x, y=y, rate=rate)["output"].tobytes() == loss.tobytes()
+        assert made.contents(made.weights["w"]).tobytes() == expected.numpy().tobytes()
+
+
+def assigns(x: Tensor) -> Tensor:
+    x.assign(x + 1)
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (lambda x: None, {}, "model computes no tensor"),
+        (lambda x: x.numpy(), {}, r"numpy\(\) asks for a value while model is traced"),
+        (lambda x: x + 1, {"outputs": ["a", "b"]}, r"model gives 1 tensors, .* \['a', 'b'\]"),
+        (lambda x: (x + 1, x + 2), {"outputs": ["a", "a"]}, r"\['a', 'a'\]"),
+        (assigns, {}, "model assigns to its argument x"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(
+    function: Callable[..., Any], options: dict[str, Any], message: str, written: Callable[..., Written]
+) -> None:
+    with pytest.raises(UopError, match=message):
+        written(function, [Tensor(rows(2), device="INTERP")], **options)
+
+
+def test_a_number_that_is_no_i32_is_refused(written: Callable[..., Written]) -> None:
+    with pytest.raises(JitError, match="does not fit an i32"):
+        written(lambda x: x + 1, [1 << 40])
+
+
+def test_a_device_whose_kernels_cannot_be_exported_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="kernels of INTERP cannot be exported"):
+        export(lambda x: x + 1, [Tensor(rows(2), device="INTERP")], tmp_path, "model")
