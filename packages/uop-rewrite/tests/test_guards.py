@@ -80,6 +80,14 @@ def test_one_iteration_is_a_constant_to_those_who_use_it(kit: Any) -> None:
         kit.agree(before, after)
 
 
+def test_a_condition_within_its_own_choice(kit: Any) -> None:
+    zero = UOp.const(dtypes.index, 0)
+    p, q = (UOp.param(slot, 1, dtypes.bool).index(zero).load() for slot in (0, 1))
+    for before, after in ((p.where(p, q), p | q), (p.where(q, p), p & q)):
+        assert simple(before) is after
+        kit.agree(before, after)
+
+
 @settings(max_examples=40)
 @given(low=st.integers(-3, 6), high=st.integers(-3, 14), k=st.integers(1, 9), m=st.integers(1, 9))
 def test_accesses_under_a_mask(kit: Any, low: int, high: int, k: int, m: int) -> None:

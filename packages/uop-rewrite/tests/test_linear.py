@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 from hypothesis import given, settings
@@ -38,6 +40,21 @@ def test_the_node_of_a_form_reads_like_a_persons() -> None:
 def test_ranges_of_one_number_have_one_order() -> None:
     other = UOp.range(9, 0)
     assert build(linear(R + other)) is build(linear(other + R))
+
+
+def test_what_is_known_of_nodes_does_not_keep_them_alive() -> None:
+    def rewritten() -> list[weakref.ref[UOp]]:
+        r, q, v = UOp.range(13, 771), UOp.range(5, 772), UOp.variable("mortal", -3, 9)
+        mask = (r + q < 9) & (r < 7) & ((r * 2 + q) // 4 < 3) & (v + r < 8) | q.eq(v)
+        before = mask.where(r * 5 + q, v // 3 + (r % 4).maximum(q))
+        nodes = {*before.toposort(), *graph_rewrite(before, symbolic).toposort()}
+        return [weakref.ref(n) for n in nodes if n.op is not Ops.CONST]
+
+    gc.disable()
+    try:
+        assert [ref() for ref in rewritten() if ref() is not None] == []
+    finally:
+        gc.enable()
 
 
 @given(form=forms)

@@ -7,6 +7,7 @@ sum; where the sum stands in an expression, it can be taken for a variable with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from uop_ir import Ops, UOp, dtypes
 
@@ -56,10 +57,11 @@ def given(conditions: Iterable[UOp], node: UOp, simplify: Simplify) -> UOp:
     """`node` where all conditions hold: an expression that is equal there, with fewer nodes; else `node` itself."""
     if node.dtype is not dtypes.bool and not _learns(node):
         return node
-    conditions = list(conditions)[:MOST_CLAUSES]
-    if node in conditions and node.shape == ():
-        return TRUE
-    return _under(Facts(conditions), node, simplify) if _learns(node) else node
+    facts = Facts(islice(conditions, MOST_CLAUSES))
+    decided = facts.decide(node) if node.dtype is dtypes.bool and node.shape == () else None
+    if decided is not None:
+        return decided
+    return _under(facts, node, simplify) if _learns(node) else node
 
 
 def _learns(node: UOp) -> bool:
