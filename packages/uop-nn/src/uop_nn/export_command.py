@@ -1,0 +1,128 @@
+"""The command `uopc export`: a trained model as C that builds and runs without Python. Week 10."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from uop_ir import CommandParser, UopError
+from uop_tensor import Tensor
+from uop_tensor import export as export_function
+
+from .checkpoint import CheckpointError, load_checkpoint
+from .mlp import Mlp
+from .module import Module
+from .options import OptionError
+from .sample import load_gpt
+from .training import CHECKPOINT, part
+
+__all__ = ["export"]
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model, what it computes, from what, and files of text to be written beside it."""
+
+    model: Module
+    function: Callable[[Tensor], Tensor]
+    example: Tensor
+    texts: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model that can be exported: how it is made from a checkpoint, for so many examples a run."""
+
+    about: str
+    load: Callable[[Path, int], Loaded]
+
+
+def _gpt(path: Path, batch: int) -> Loaded:
+    model, tokenizer = load_gpt(path)
+    tokens = np.zeros((batch, model.config.context), np.int32)
+    return Loaded(model, model.__call__, Tensor(tokens), {"gpt.txt": "".join(tokenizer.characters)})
+
+
+def _mnist(path: Path, batch: int) -> Loaded:
+    model = load_mlp(path)
+    return Loaded(
+        model, model.__call__, Tensor(np.zeros((batch, model.hidden.weight.shape[1]), np.float32)), {}
+    )
+
+
+KINDS = {
+    "mnist": Kind("the MLP of MNIST: from images (N, 784) to scores (N, 10)", _mnist),
+    "gpt": Kind(
+        "the GPT: from tokens (N, context) to scores (N, context, vocabulary); gpt.txt has the characters",
+        _gpt,
+    ),
+}
+
+
+def export(argv: list[str]) -> int:
+    """Write a trained model as C: a header, its source, weights, a program and a Makefile."""
+    options = _parser().parse_args(argv)
+    if options.batch < 1:
+        raise OptionError(f"--batch must be at least 1, not {options.batch}")
+    loaded = KINDS[options.kind].load(options.checkpoint, options.batch)
+    files = _write(loaded, options)
+    print(f"{loaded.model.parameter_count():,} parameters; wrote to {options.out}: {', '.join(files)}")
+    print(f"make -C {options.out} builds lib{options.kind}.a, and the program {options.kind}")
+    return 0
+
+
+def _write(loaded: Loaded, options: Namespace) -> list[str]:
+    files = export_function(
+        loaded.function,
+        [loaded.example],
+        options.out,
+        options.kind,
+        weights=loaded.model.state_dict(),
+        outputs=["scores"],
+    )
+    for name, text in loaded.texts.items():
+        try:
+            (options.out / name).write_text(text, encoding="utf-8", newline="")
+        except OSError as error:
+            raise UopError(f"cannot write to {options.out}: {error.strerror}") from None
+    return [*(file.name for file in files), *loaded.texts]
+
+
+def load_mlp(path: Path) -> Mlp:
+    """The model of a checkpoint, or of the one in a folder. Raises CheckpointError if it has none."""
+    path = path / CHECKPOINT if path.is_dir() else path
+    tensors, meta = load_checkpoint(path)
+    if meta.get("kind") != "mnist":
+        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not of an MLP")
+    state = part(tensors, "model.")
+    try:
+        (hidden, inputs), classes = state["hidden.weight"].shape, len(state["output.weight"])
+        model = Mlp(np.random.default_rng(0), inputs=inputs, hidden=hidden, classes=classes)
+        model.load_state_dict(state)
+    except (KeyError, TypeError, ValueError, UopError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    return model
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="uopc export", description=export.__doc__, allow_abbrev=False)
+    models = parser.add_subparsers(dest="kind", metavar="MODEL", required=True)
+    for name, kind in KINDS.items():
+        model = models.add_parser(name, help=kind.about, description=kind.about, allow_abbrev=False)
+        model.add_argument(
+            "--checkpoint",
+            type=Path,
+            default=RUNS / name,
+            help="a checkpoint, or the folder of a run (default %(default)s)",
+        )
+        model.add_argument(
+            "--out", type=Path, default=RUNS / name / "c", help="folder of the C (default %(default)s)"
+        )
+        model.add_argument("--batch", type=int, default=1, help="examples a run (default %(default)s)")
+    return parser
