@@ -2,8 +2,9 @@
 
 In a Markdown file the fenced blocks are examples, by their language:
 
-- `uir`, `python`: a file, where the first line is a comment that begins with its name (`# gemm.uir: ...`);
-- `console`: commands, `$ uopc ... [> FILE]`, `$ python FILE` and `$ echo $?`, each with what it prints on both streams;
+- `uir`, `python`, `c`: a file, where the first line is a comment that begins with its name (`# gemm.uir: ...`);
+- `console`: commands, `$ uopc ... [> FILE]`, `$ echo $?`, and programs (`$ python FILE`, `$ make`, `$ cc ...`,
+  `$ ./FILE`), each with what it prints on both streams;
 - `pycon`: Python, as doctest reads it; the blocks of a file are one session.
 
 In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any digest. What
@@ -33,7 +34,7 @@ from uop_ir.settings import in_force
 DOCS = Path(__file__).parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-FILE = re.compile(r"# ([\w.]+\.(?:uir|py))\b")
+FILE = re.compile(r"(?:#|//) ([\w.]+\.(?:uir|py|c))\b")
 #: What differs from run to run, from version to version: times, and the digest in a kernel's name.
 VARIES = re.compile(r" +[0-9.]+(?= (?:ms|GFLOP/s|GB/s))|(?<=\bk_)[0-9a-f]{16}\b")
 GENERATED = re.compile(r"<!-- ([a-z ]+) -->\n(?:(?!<!-- ).)*<!-- end -->", re.DOTALL)
@@ -58,7 +59,7 @@ def current(page: Path) -> str:
 def _block(block: re.Match[str], session: dict[str, object]) -> str:
     language, body = block.groups()
     named = FILE.match(body)
-    if language in ("uir", "python") and named:
+    if language in ("uir", "python", "c") and named:
         Path(named[1]).write_text(body)
     elif language == "console":
         codes: list[int] = []
@@ -87,9 +88,9 @@ def _run(line: str, codes: list[int]) -> str:
         name, _, value = words.pop(0).partition("=")
         set_here[name] = value
     printed = io.StringIO()
-    if words[0] == "python":
+    if words[0] != "uopc":
         done = subprocess.run(
-            [sys.executable, *words[1:]],
+            [sys.executable if words[0] == "python" else words[0], *words[1:]],
             env={**os.environ, **set_here},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
