@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
     const ${name}_tensor *tensor;
     const char *file, *weights = "$name.bin";
     bool printing = true;
-    size_t read = 0, inputs = 0;
+    bool has[$inputs] = {false};
 $variables    for (int i = 1; i < argc; i++) {
         weights = (file = value_of(argv[i], "weights")) != NULL ? file : weights;
     }
@@ -91,18 +91,17 @@ $variables    for (int i = 1; i < argc; i++) {
             if (!read_file(file, ${name}_data(model, tensor), tensor->bytes)) {
                 return fail(file, errno == EINVAL ? "not of the size of the input" : strerror(errno));
             }
-            read++;
+            has[tensor - ${name}_inputs] = true;
         } else if (named(${name}_outputs, argv[i], &file) != NULL) {
             printing = false;
 $scalars        } else if (value_of(argv[i], "weights") == NULL) {
             return fail(argv[i], "no argument with a value that it may have");
         }
     }
-    while (${name}_inputs[inputs].name != NULL) {
-        inputs++;
-    }
-    if (read != inputs) {
-        return fail("inputs", "give each once, as NAME=FILE");
+    for (tensor = ${name}_inputs; tensor->name != NULL; tensor++) {
+        if (!has[tensor - ${name}_inputs]) {
+            return fail(tensor->name, "give it as NAME=FILE");
+        }
     }
 $given    if (${name}_run($arguments) != 0) {
         return fail("run", "a variable is out of its bounds");
@@ -166,6 +165,7 @@ def program(model: Model) -> str:
         name=model.name,
         usage=comment("".join(usage)),
         helpers="\n\n".join(helpers),
+        inputs=max(len(model.inputs), 1),
         variables="".join(_variables(model)),
         scalars="".join(_scalar(s, read) for s, (_, read) in zip(model.scalars, reads, strict=True)),
         given="".join(map(_given, model.scalars)),

@@ -254,10 +254,10 @@ def test_what_is_wrong_with_an_argument_is_told(built: Path, arguments: list[str
 
 
 def test_an_input_that_is_missing_is_told(built: Path) -> None:
-    done = subprocess.run(
-        ["./small", "n=1", "float=1"], cwd=built, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (1, "small: inputs: give each once, as NAME=FILE\n")
+    GIVEN.tofile(built / "x")
+    words = ["./small", "x=x", "x=x", "n=1", "float=1"]
+    done = subprocess.run(words, cwd=built, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "small: un-used: give it as NAME=FILE\n")
 
 
 def test_the_same_plan_gives_the_same_bytes(tmp_path: Path) -> None:
