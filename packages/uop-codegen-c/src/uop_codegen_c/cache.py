@@ -2,16 +2,19 @@
 
 A folder `c` below the cache folder holds
 
-    <sha256>.so     a shared object with several kernels, and the digest of its own bytes at its end
+    <sha256>.so     a shared object with several kernels, named by its own bytes
     <sha256>.k      one a kernel, named by its source, flags and compiler: a symbolic link to the object that has it
     <sha256>.json   the text of a kernel, by what it was lowered from (`generated`)
+    openmp-*        one a compiler: that it has OpenMP
     failed/         the sources that a compiler refused
     lock-<digit>    advisory locks, by first digit of a kernel's name
     work-*/         a compilation under way; swept when an hour old
 
-A name appears, by a rename, only after what it names is complete; the digest is checked before an object is opened:
-a short or damaged one would end the process (SIGBUS), not raise. The kernels that are missing are grouped into as many
-files as there are CPUs: on two, 60 kernels compile in 31 ms each that way, and in 81 ms one by one.
+A name appears, by a rename, only after what it names is complete; an object is held against its name before it is
+opened: a short or damaged one would end the process (SIGBUS), not raise. Whatever is not there, or not whole, is made
+anew, so that any file may be removed at any time. The time of a file is that of its last use, to a day. The kernels
+that are missing are grouped into as many files as there are CPUs: on two, 60 kernels compile in 31 ms each that way, and
+in 81 ms one by one.
 """
 
 from __future__ import annotations
@@ -31,12 +34,13 @@ from pathlib import Path
 from uop_ir import BackendError
 
 from .compiler import TIMEOUT, TIMEOUT_KERNEL, Compiler, Job, find_compiler, has_openmp, with_openmp
+from .machine import cpus
 from .settings import settings
 
 #: Part of every name: to be changed with the layout of the cache.
-VERSION = "1"
-DIGEST_SIZE = hashlib.sha256().digest_size
-STALE_SECONDS = 3600
+VERSION = "2"
+#: After which a compilation is taken to be dead, and a file to need a new time of last use.
+STALE_SECONDS, DAY_SECONDS = 3600, 86400
 DIAGNOSTIC_LINES = 12
 
 
@@ -87,12 +91,20 @@ def build(kernels: Sequence[KernelSource]) -> list[Path]:
         found = {key: _find(folder, key) for key in by_key}
         missing = [key for key in by_key if found[key] is None]
         if missing:
-            _sweep(folder)
+            sweep(folder)
             with _locked(folder, missing):
                 found |= {key: _find(folder, key) for key in missing}
                 missing = [key for key in missing if found[key] is None]
                 found |= _compile(folder, compiler, {key: by_key[key] for key in missing})
     return [path for key in keys if (path := found[key]) is not None]
+
+
+def forget(kernels: Sequence[KernelSource]) -> None:
+    """Let the next `build` make these kernels anew."""
+    compiler = active_compiler()
+    with kernel_folder() as folder:
+        for kernel in kernels:
+            (folder / f"{kernel_key(kernel, compiler)}.k").unlink(missing_ok=True)
 
 
 def kernel_key(kernel: KernelSource, compiler: Compiler) -> str:
@@ -138,10 +150,14 @@ def _find(folder: Path, key: str) -> Path | None:
         path = folder / (folder / f"{key}.k").readlink()
     except OSError:
         return None
-    return path if _is_whole(path) else None
+    if not is_whole(path):
+        return None
+    mark_used(path)
+    return path
 
 
-def _is_whole(path: Path) -> bool:
+def is_whole(path: Path) -> bool:
+    """Whether an object is there, with the bytes that its name says."""
     try:
         status = path.stat()
     except OSError:
@@ -151,12 +167,18 @@ def _is_whole(path: Path) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _verify(path: Path, inode: int, size: int, modified: int) -> bool:
-    """Whether an object ends with its digest; asked once for each state of a file."""
+    """Asked once for each state of a file."""
     try:
-        data = path.read_bytes()
+        return hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
     except OSError:
         return False
-    return len(data) > DIGEST_SIZE and hashlib.sha256(data[:-DIGEST_SIZE]).digest() == data[-DIGEST_SIZE:]
+
+
+def mark_used(path: Path) -> None:
+    """Give a file of the cache the time of now, unless it was used within a day."""
+    with suppress(OSError):  # a cache that cannot be written serves what it has
+        if time.time() - path.stat().st_mtime > DAY_SECONDS:
+            os.utime(path)
 
 
 # writing
@@ -164,14 +186,13 @@ def _verify(path: Path, inode: int, size: int, modified: int) -> bool:
 
 def _compile(folder: Path, compiler: Compiler, kernels: dict[str, KernelSource]) -> dict[str, Path]:
     """Compile kernels, as many files at once as there are CPUs. What succeeds is kept even if another file fails."""
-    units = _group(kernels, len(os.sched_getaffinity(0)))
-    names = [digest(VERSION, text, compiler.identity) for text, _ in units]
+    units = _group(kernels, cpus())
     with workspace(folder) as work:
         jobs: list[Job] = []
-        for name, (text, keys) in zip(names, units, strict=True):
-            source = work / f"{name[:16]}.c"
+        for text, keys in units:
+            source = work / f"{digest(text)[:16]}.c"
             source.write_text(text)
-            jobs.append(Job(source, work / f"{name}.so", TIMEOUT + TIMEOUT_KERNEL * len(keys)))
+            jobs.append(Job(source, source.with_suffix(".so"), TIMEOUT + TIMEOUT_KERNEL * len(keys)))
         found: dict[str, Path] = {}
         failures: list[BackendError] = []
         for job, said, (_, keys) in zip(jobs, compiler.run(jobs), units, strict=True):
@@ -203,11 +224,8 @@ def _unit(kernels: Sequence[KernelSource]) -> str:
 
 
 def _publish(folder: Path, output: Path, keys: Sequence[str]) -> Path:
-    """Seal an object and give it its name, then the names of its kernels."""
-    data = output.read_bytes()
-    with output.open("ab") as file:
-        file.write(hashlib.sha256(data).digest())
-    path = folder / output.name
+    """Give an object its name, then those of its kernels."""
+    path = folder / f"{hashlib.sha256(output.read_bytes()).hexdigest()}.so"
     output.replace(path)
     for key in keys:
         link = output.parent / f"{key}.k"
@@ -249,7 +267,7 @@ def _locked(folder: Path, keys: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove what processes that were killed have left behind."""
     for path in folder.glob("work-*"):
         with suppress(OSError):

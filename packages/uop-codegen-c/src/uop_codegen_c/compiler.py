@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +21,14 @@ from uop_ir import settings as ir_settings
 
 from .settings import settings
 
-CANDIDATES = ("cc", "gcc", "clang")
-REMEDY = "install gcc or clang (apt install gcc), or set CC to a C compiler"
+#: The least versions that will do. Apple numbers its clang by itself: its 14 is later than that of LLVM.
+LEAST = {"gcc": 9, "clang": 14}
+GCCS = tuple(f"gcc-{version}" for version in range(16, LEAST["gcc"] - 1, -1))
+CLANGS = tuple(f"clang-{version}" for version in range(22, LEAST["clang"] - 1, -1))
+#: Where CC names none. On macOS cc, gcc and clang are Apple's clang, which has no OpenMP: Homebrew's GCC goes first.
+CANDIDATES = {"darwin": (*GCCS, "cc", "clang")}
+OTHER_CANDIDATES = ("cc", "gcc", "clang", *GCCS, *CLANGS)
+REMEDY = "install gcc 9 or clang 14, or newer (apt install gcc; on macOS brew install gcc), or set CC to a C compiler"
 #: No fast-math, here or at link time: it would set flush-to-zero for the whole process.
 FLAGS: tuple[str, ...] = (
     "-O2",
@@ -33,7 +41,8 @@ FLAGS: tuple[str, ...] = (
 )
 #: What CHECK=1 adds: our C has no warnings, but a compiler to come may have new ones, and no user should meet them.
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-NATIVE = "-march=native"
+#: The flag for the CPU that we run on, the first that is accepted: clang on Arm knows only the second, or neither.
+NATIVE: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 OPENMP = "-fopenmp"
 #: Without OpenMP its pragmas mean nothing, and -Wall would say so.
 NO_OPENMP = "-Wno-unknown-pragmas"
@@ -122,44 +131,60 @@ class Compiler:
 
 
 def find_compiler() -> Compiler:
-    """The compiler that the setting CC names, else the first of cc, gcc and clang.
+    """The compiler that the setting CC names, else the first of the candidates that works.
 
-    Raises BackendError where there is none, or where it does not work.
+    Raises BackendError where there is none.
     """
     return _find(settings.cc, bool(ir_settings.check))
 
 
 @functools.cache
 def _find(wanted: str, check: bool) -> Compiler:
-    command = _command(wanted)
-    plain = (*FLAGS, *(WARNINGS if check else ()))
-    base = (*plain, NATIVE)
-    said = _identify(command, base)
-    if said is None:
-        base = plain
-        said = _identify(command, base)
-    if said is None:
-        raise BackendError(f"{shlex.join(command)} is no C compiler with GCC's options", remedy=REMEDY)
-    lines = [line.strip() for line in said.splitlines()]
-    version = next((line for line in lines if " version " in line), command[0])
-    native = next((line for line in lines if "cc1" in line), "")
-    if "clang" in version and "x86" in native:
-        base = (*base, CLANG_X86)
-    return Compiler(command, base, version, "\n".join((*command, *base, version, native)))
+    failures: list[BackendError] = []
+    for command in _commands(wanted):
+        try:
+            return _probe(command, (*FLAGS, *(WARNINGS if check else ())))
+        except BackendError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    raise BackendError(
+        f"no C compiler: CC={wanted!r} is not there" if wanted else "no C compiler", remedy=REMEDY
+    )
 
 
-def _command(wanted: str) -> tuple[str, ...]:
+def _commands(wanted: str) -> list[tuple[str, ...]]:
+    """What may be run as the compiler, the best first."""
     try:
         words = shlex.split(wanted)
     except ValueError as error:
         raise BackendError(f"CC={wanted!r}: {error}", remedy="quote it as a shell would") from None
-    for name in words[:1] or CANDIDATES:
-        path = shutil.which(name)
-        if path is not None:
-            return (str(Path(path).absolute()), *words[1:])
-    raise BackendError(
-        f"no C compiler: CC={wanted!r} is not there" if wanted else "no C compiler", remedy=REMEDY
-    )
+    paths = [shutil.which(name) for name in words[:1] or CANDIDATES.get(sys.platform, OTHER_CANDIDATES)]
+    return [(str(Path(path).absolute()), *words[1:]) for path in paths if path is not None]
+
+
+def _probe(command: tuple[str, ...], flags: tuple[str, ...]) -> Compiler:
+    """The compiler that a command is, with its flags. Raises BackendError where it is none."""
+    for native in NATIVE:
+        said = _identify(command, (*flags, *native))
+        if said is not None:
+            break
+    else:
+        raise BackendError(f"{shlex.join(command)} is no C compiler with GCC's options", remedy=REMEDY)
+    lines = [line.strip() for line in said.splitlines()]
+    version = next((line for line in lines if " version " in line), command[0])
+    target = next((line for line in lines if "cc1" in line), "")
+    wide = (CLANG_X86,) if "clang" in version and "x86" in target else ()
+    flags = (*flags, *native, *wide)
+    return Compiler(command, flags, version, "\n".join((*command, *flags, version, target)))
+
+
+def too_old(version: str) -> str | None:
+    """The least version that will do, where a compiler calls itself by an older one."""
+    found = re.search(r"\b(gcc|clang) version (\d+)", version)
+    if found is None or int(found[2]) >= LEAST[found[1]]:
+        return None
+    return f"{found[1]} {LEAST[found[1]]}"
 
 
 def _identify(command: tuple[str, ...], flags: tuple[str, ...]) -> str | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from uop_ir import UOp, settings
 from uop_rewrite import settings as rewrite_settings
 
-from .cache import KernelSource, digest, kernel_folder, workspace
+from .cache import KernelSource, digest, kernel_folder, mark_used, workspace
 from .freedoms import current_freedoms
 from .lower import generate
 from .machine import this_machine
@@ -35,11 +35,13 @@ def remembered(body: UOp) -> KernelSource:
     key = digest(lowering_identity(), body.key, repr(free), repr(this_machine()))
     with kernel_folder() as folder:
         path = folder / f"{key}.json"
-        found = _read(path)
-        if found is None:
-            found = generate(body, free)
-            with suppress(OSError):  # a cache that cannot be written serves what it has
-                _write(path, found)
+        found = read_text(path)
+        if found is not None:
+            mark_used(path)
+            return found
+        found = generate(body, free)
+        with suppress(OSError):  # a cache that cannot be written serves what it has
+            _write(path, found)
         return found
 
 
@@ -54,7 +56,8 @@ def lowering_identity() -> str:
     return found.hexdigest()
 
 
-def _read(path: Path) -> KernelSource | None:
+def read_text(path: Path) -> KernelSource | None:
+    """The text in a file of the cache; None where it is not there or not whole."""
     try:
         written, text = path.read_text().split("\n", 1)
         return KernelSource(**json.loads(text)) if written == digest(text) else None

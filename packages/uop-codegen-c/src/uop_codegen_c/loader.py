@@ -16,12 +16,14 @@ import cffi
 
 from uop_ir import BackendError
 
-from .cache import KernelSource, build
+from .cache import KernelSource, build, forget
 
 #: How often a waiting thread of GNU OpenMP looks before it sleeps. On CPUs that are busy with other processes, a
 #: loop of 100 us on two threads takes 1000 to 5600 us in the mean with its default of 300000 (20 ms of looking), and
 #: 200 to 500 with 1000; on idle CPUs the median is 54 us with both. 0 costs 30 us a loop.
 SPIN_COUNT = "1000"
+#: How often kernels are found or made, where what was found has gone before it could be opened.
+ATTEMPTS = 10
 
 ffi: Any = cffi.FFI()
 ffi.cdef(
@@ -40,30 +42,43 @@ _objects: dict[Path, Any] = {}
 def load(kernels: Sequence[KernelSource]) -> list[Any]:
     """The functions of kernels, compiled where they are new: cffi pointers to `kernel_function`.
 
-    They stay loaded for the process. Raises BackendError where a kernel cannot be compiled or loaded.
+    They stay loaded for the process. An object that cannot be loaded is made anew once, as it may not be what a damaged
+    cache says; and some times more where it has gone, as another process may prune the cache. Raises BackendError where
+    a kernel cannot be compiled or loaded.
     """
-    return [_function(path, kernel.name) for path, kernel in zip(build(kernels), kernels, strict=True)]
+    for attempt in range(ATTEMPTS):
+        paths = build(kernels)
+        lost = [
+            pair for pair in zip(paths, kernels, strict=True) if _symbol(pair[0], pair[1].name) == ffi.NULL
+        ]
+        if not lost or (attempt > 0 and all(path.exists() for path, _ in lost)):
+            break
+        forget([kernel for _, kernel in lost])
+    return [_function(path, kernel.name) for path, kernel in zip(paths, kernels, strict=True)]
 
 
 def _function(path: Path, name: str) -> Any:
-    with _lock:
-        if path not in _objects:
-            _objects[path] = _open(path)
-        found = _system.dlsym(_objects[path], name.encode())
-        if found == ffi.NULL:
-            raise BackendError(f"cannot load {name}: {_reason()}")
+    found = _symbol(path, name)
+    if found == ffi.NULL:
+        raise BackendError(
+            f"cannot load {name}: {_reason()}", remedy="set UOP_CACHE to a folder that programs may run from"
+        )
     return ffi.cast("kernel_function *", found)
 
 
-def _open(path: Path) -> Any:
-    if "OMP_WAIT_POLICY" not in os.environ:  # OpenMP reads it once, when the first kernel brings it in
-        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
-    opened = _system.dlopen(bytes(path), ffi.RTLD_NOW | ffi.RTLD_LOCAL)
-    if opened == ffi.NULL:
-        raise BackendError(
-            f"cannot load kernels: {_reason()}", remedy="set UOP_CACHE to a folder that programs may run from"
-        )
-    return opened
+def _symbol(path: Path, name: str) -> Any:
+    """Where a function is; NULL where the object cannot be opened or does not have it."""
+    with _lock:
+        if path not in _objects:
+            if (
+                "OMP_WAIT_POLICY" not in os.environ
+            ):  # OpenMP reads it once, when the first kernel brings it in
+                os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+            opened = _system.dlopen(bytes(path), ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+            if opened == ffi.NULL:
+                return opened
+            _objects[path] = opened
+        return _system.dlsym(_objects[path], name.encode())
 
 
 def _reason() -> str:

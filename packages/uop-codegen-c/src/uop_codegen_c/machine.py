@@ -31,6 +31,11 @@ def cpu_flags() -> frozenset[str]:
     return frozenset()
 
 
+def cpus() -> int:
+    """The CPUs that this process may use. macOS has no affinity, and gives those of the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @functools.cache
 def this_machine() -> Machine:
     """The machine that we run on; OMP_NUM_THREADS limits the threads."""
@@ -41,6 +46,5 @@ def this_machine() -> Machine:
         width, registers = 32, 16
     else:
         width, registers = 16, 32 if platform.machine() in ("aarch64", "arm64") else 16
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return Machine(width, registers, int(asked) if asked.isdigit() and int(asked) > 0 else available)
+    return Machine(width, registers, int(asked) if asked.isdigit() and int(asked) > 0 else cpus())

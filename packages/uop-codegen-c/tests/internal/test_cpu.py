@@ -2,6 +2,8 @@
 
 import gc
 import os
+import re
+import shutil
 import subprocess
 import sys
 import weakref
@@ -36,6 +38,7 @@ from uop_ir import (
 )
 from uop_ir import settings as ir_settings
 
+CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
 N = 8
 PREAMBLE = "#include <stdint.h>\n"
 C_TYPES = {
@@ -460,7 +463,9 @@ def test_doctor_finds_a_compiler() -> None:
     findings = {name: (status, detail) for status, name, detail in doctor()}
     assert findings["C compiler"][0] == "ok"
     assert "-ffp-contract=off" in findings["C flags"][1]
-    assert set(findings) == {"C compiler", "C flags", "OpenMP", "threads", "CPU features", "kernel cache"}
+    assert findings["a kernel"] == ("ok", "compiled, loaded, and right")
+    names = {"C compiler", "C flags", "OpenMP", "threads", "CPU features", "kernel cache", "a kernel"}
+    assert set(findings) == names
 
 
 def test_doctor_says_how_to_get_what_is_missing(tmp_path: Path) -> None:
@@ -474,9 +479,47 @@ def test_doctor_says_how_to_get_what_is_missing(tmp_path: Path) -> None:
     assert "OpenMP" not in findings
 
 
+def cache_finding(folder: Path) -> tuple[str, str]:
+    with override(settings, uop_cache=str(folder)):
+        (finding,) = [(status, detail) for status, name, detail in doctor() if name == "kernel cache"]
+    return finding
+
+
+def test_doctor_says_what_the_cache_holds(tmp_path: Path) -> None:
+    with override(settings, uop_cache=str(tmp_path)):
+        CpuBackend(KERNELS.__getitem__).compile([square(), scaled()])
+    status, detail = cache_finding(tmp_path)
+    assert status == "ok"
+    assert re.fullmatch(rf"{tmp_path}/c: 3 kernels, \d\.\d MB, [\d.]+ GB free", detail)  # two, and the replay
+
+
 def test_doctor_warns_of_a_cache_that_others_may_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with override(settings, uop_cache=str(tmp_path)):
+    status, detail = cache_finding(tmp_path)
+    assert (status, "chmod 700" in detail) == ("warn", True)
+
+
+def test_doctor_warns_of_a_cache_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(tmp_path, 4321, -1) if os.geteuid() == 0 else monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    status, detail = cache_finding(tmp_path)
+    assert (status, "another user's" in detail) == ("warn", True)
+
+
+def test_doctor_warns_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=5_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    status, detail = cache_finding(tmp_path)
+    assert (status, "0.0 GB free; the disk is nearly full (uopc cache prune)" in detail) == ("warn", True)
+
+
+def test_doctor_tells_of_a_folder_that_nothing_runs_from(tmp_path: Path) -> None:
+    """A compiler whose objects cannot be loaded stands for a folder that is mounted so."""
+    cc = tmp_path / "cc"
+    cc.write_text(
+        f'#!/bin/sh\ncase "$*" in *" -E "*) exec {CC} "$@";; esac\nfor a; do case "$a" in *.so) echo x > "$a";; esac; done\n'
+    )
+    cc.chmod(0o755)
+    with override(settings, cc=str(cc), uop_cache=str(tmp_path / "cache")):
         findings = {name: (status, detail) for status, name, detail in doctor()}
-    assert findings["kernel cache"][0] == "warn"
-    assert "chmod 700" in findings["kernel cache"][1]
+    assert findings["a kernel"][0] == "missing"
+    assert "set UOP_CACHE to a folder that programs may run from" in findings["a kernel"][1]
