@@ -16,17 +16,11 @@ from uop_ir import BackendError, Ops, Plan, UOp, UopError, call_params, dtypes
 from .cache import KernelSource
 from .ctext import SCALAR
 from .generated import remembered
-from .program_text import identifier
+from .names import KEYWORDS, identifier
 
 #: The first bytes of a file of weights: a line of text, padded with zeros.
 HEAD = 64
 ALIGNMENT = 64
-#: Words of C that are no names.
-KEYWORDS = re.compile(
-    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|main|"
-    "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|"
-    "bool|true|false"
-)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 
 from uop_ir import DType, Kind, UOp, dtypes
@@ -167,8 +166,3 @@ def _character(code: int) -> str:
 def comment(text: str) -> str:
     """A text that may stand in a comment."""
     return text.replace("*/", "* /").replace("/*", "/ *")
-
-
-def identifier(name: str) -> str:
-    """A name with what C does not take in one replaced; to be put behind a prefix."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)

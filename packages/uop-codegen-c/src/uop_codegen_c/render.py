@@ -16,6 +16,7 @@ from . import ctext
 from .dialect import Argument, C, Dialect
 from .expressions import expression
 from .loops import length
+from .names import scalar_name
 from .statements import statement
 from .writer import Renderer, Text, memory_of
 
@@ -89,14 +90,14 @@ def _hoisted(order: Sequence[UOp]) -> frozenset[UOp]:
 
 
 def _arguments(r: Renderer, params: Sequence[UOp], used: set[UOp]) -> list[Argument]:
-    arguments = []
+    arguments: list[Argument] = []
     for param in params:
         arg = param.arg
         if r.real(arg.dtype) not in ctext.SCALAR:
             raise BackendError(
                 f"the {r.dialect.language} backend has no {arg.dtype}", remedy="CAST it to f32"
             )
-        name = f"data{arg.slot}" if arg.size is not None else arg.name
+        name = f"data{arg.slot}" if arg.size is not None else scalar_name(arg.name, len(arguments))
         r.texts[param] = Text(name)
         arguments.append(Argument(param, name, r.type(arg.dtype, 1), param in r.stored, param in used))
     return arguments

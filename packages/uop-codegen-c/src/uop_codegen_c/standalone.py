@@ -20,6 +20,7 @@ from uop_ir import Kind, Ops, Parsed, UOp, UopError, dtypes
 from .cache import KernelSource
 from .ctext import NARROW, SCALAR
 from .kernel import buffers_of
+from .names import identifier
 from .program_text import (
     COMMAND,
     QUIET,
@@ -28,7 +29,6 @@ from .program_text import (
     c_string,
     comment,
     definitions,
-    identifier,
     label_of,
     local,
     preambles,
@@ -72,7 +72,7 @@ def standalone(program: Parsed, kernel: KernelSource, params: Sequence[UOp], see
             remedy="make the buffers smaller, or compile without --main",
         )
     memory = [_memory(a, seed) for a in arguments if a.param.arg.size]
-    given = {p: f"var_{identifier(p.arg.name)}" for p in scalars}
+    given = {p: f"var{i}_{identifier(p.arg.name)}" for i, p in enumerate(scalars)}
     readers = [reader(p, "text", given[p]) for p in scalars]
     bits = [scalar_bits(p, given[p]) for p in scalars]
     helpers: list[Helpers] = [[VALUE_OF]] if scalars else []

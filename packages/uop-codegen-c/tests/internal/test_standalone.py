@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -156,6 +157,33 @@ def test_one_program_serves_every_size(
     for size in ("1", "13", "64"):
         got = said(program, f"n={size}", "by=-inf")
         check_same(got, interpreted(tmp_path, capsys, "--var", f"n={size}", "--var", "by=-inf"))
+
+
+def test_a_scalar_may_have_any_name(
+    built: Compile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [
+        "int",
+        "data0",
+        "val0",
+        "ridx0",
+        "buffers",
+        "größe",
+        "a_b",
+        "gr__e",
+        "errno",
+        "EOF",
+        "f32x8",
+        "max_i32",
+        "unix",
+    ]
+    lines = ["%0 = buffer 3 : dtype=i32 slot=0"]
+    for n, name in enumerate(names):
+        lines += [f"%{2 * n + 1} = param : dtype=i32 name={json.dumps(name)}"]
+        lines += [f"%{2 * n + 2} = {'max' if n % 2 else 'sub'} %{2 * n}, %{2 * n + 1}"]
+    given = [f"{name}={7 * n % 11}" for n, name in enumerate(names)]
+    got = said(built("\n".join(lines) + "\n"), *given)
+    check_same(got, interpreted(tmp_path, capsys, *(w for word in given for w in ("--var", word))))
 
 
 @pytest.mark.parametrize("stage", ["simplify", "accumulate", "linear", "c"])
