@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import shown
 from .errors import BackendError
 from .ops import Ops
 from .settings import settings, wrong
@@ -153,7 +154,11 @@ def get_backend(name: str | None = None) -> Backend:
     """
     if wrong is not None:
         raise wrong
-    wanted = name or settings.dev or backend_names()[0]
+    if not isinstance(name, str | None):
+        raise BackendError(f"{shown(name)} is no name of a backend", remedy="a str")
+    wanted = name or settings.dev or next(iter(backend_names()), None)
+    if wanted is None:
+        raise BackendError("no backend is installed", remedy="install uop-codegen-c, say")
     if wanted not in _loaded:
         found = [e for e in entry_points(group="uop.backends") if e.name == wanted]
         if not found:

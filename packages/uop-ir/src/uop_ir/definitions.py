@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .arguments import node, operation
 from .definition_sin import sine_f32, sine_f64
 from .dtype import DType, dtypes
 from .errors import VerifyError
@@ -163,7 +164,8 @@ def definition(op: Ops, x: UOp) -> UOp:
 
     Raises VerifyError for another op, or for an operand that is no float.
     """
-    if op not in DEFINED or not x.dtype.is_float:
+    x = node("definition", x)
+    if operation("definition", op) not in DEFINED or not x.dtype.is_float:
         raise VerifyError(
             f"{op!r} of {x.dtype} has no definition", remedy="EXP2, LOG2 and SIN of floats have"
         )

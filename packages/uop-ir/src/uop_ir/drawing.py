@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
+from . import arguments
 from .inspection import label, tree, type_of
 from .ops import Ops
 from .walks import toposort
@@ -33,7 +34,7 @@ DRAWN = 200
 
 def to_dot(root: UOp) -> str:
     """The graph below a node in the DOT language of Graphviz: a box a node, an edge from each operand, in order."""
-    order = {node: number for number, node in enumerate(toposort((root,)))}
+    order = {node: number for number, node in enumerate(toposort((arguments.node("to_dot", root),)))}
     lines = ["digraph uop {", "  node [shape=box, style=filled, fontname=monospace];"]
     for node, number in order.items():
         text = "\\n".join(_quoted(t) for t in (label(node), type_of(node)))
@@ -61,7 +62,7 @@ class Box(NamedTuple):
 
 def to_svg(root: UOp) -> str:
     """The graph below a node as an SVG document: operands above, a box a node with its op, arg, dtype and shape."""
-    boxes = layout(root)
+    boxes = layout(arguments.node("to_svg", root))
     left = min(box.x - box.width / 2 for box in boxes.values()) - _GAP
     right = max(box.x + box.width / 2 for box in boxes.values()) + _GAP
     height = max(box.y for box in boxes.values()) + _HEIGHT + _GAP

@@ -143,18 +143,21 @@ _ROUNDING = {**_FORMATS, dtypes.f16: (Struct("<e"), Struct("<H"))}
 
 def by_name(name: str) -> DType:
     """The type with this name; raises VerifyError for a name that is none."""
-    if name not in _BY_NAME:
-        raise VerifyError(f"unknown dtype {name!r}", remedy=f"one of {', '.join(_BY_NAME)}")
-    return _BY_NAME[name]
+    try:
+        return _BY_NAME[name]
+    except (KeyError, TypeError):
+        raise VerifyError(f"unknown dtype {name!r}", remedy=f"one of {', '.join(_BY_NAME)}") from None
 
 
 def from_numpy(dtype: npt.DTypeLike) -> DType:
     """The type with the same values as a NumPy dtype; raises VerifyError where there is none."""
-    found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+    try:
+        given = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise VerifyError(f"{dtype!r} is no NumPy dtype", remedy="such as np.float32") from None
+    found = _BY_NUMPY.get(given.newbyteorder("="))
     if found is None:
-        raise VerifyError(
-            f"NumPy dtype {np.dtype(dtype)} has no counterpart", remedy="convert it with astype"
-        )
+        raise VerifyError(f"NumPy dtype {given} has no counterpart", remedy="convert it with astype")
     return found
 
 
@@ -216,13 +219,16 @@ def constant(dtype: DType, value: float) -> Const:
 
 def constant_bits(dtype: DType, value: float) -> int:
     """The `bits` of `constant`."""
-    if type(value) is int:
-        least, greatest = _INTEGERS.get(dtype, _NOTHING)
-        if least <= value <= greatest:
-            return value
-    elif type(value) is float and dtype in _FLOATS:
-        return float_to_bits(dtype, value)
-    return _other_bits(dtype, value)
+    try:
+        if type(value) is int:
+            least, greatest = _INTEGERS.get(dtype, _NOTHING)
+            if least <= value <= greatest:
+                return value
+        elif type(value) is float and dtype in _FLOATS:
+            return float_to_bits(dtype, value)
+        return _other_bits(dtype, value)
+    except (TypeError, ValueError):  # no dtype, or no number: not even an array of one
+        raise _no_constant(dtype, value) from None
 
 
 def _other_bits(dtype: Any, value: Any) -> int:
@@ -244,7 +250,11 @@ def _other_bits(dtype: Any, value: Any) -> int:
 
 
 def _no_constant(dtype: object, value: object) -> VerifyError:
-    return VerifyError(f"{value!r} is no constant of type {dtype}", remedy="use a float type, or CAST")
+    if not isinstance(dtype, DType):
+        return VerifyError(f"{dtype!r} is no dtype", remedy="such as dtypes.f32")
+    number = isinstance(value, float)
+    remedy = "use a float type, or CAST" if number else "an int, a float or a bool is"
+    return VerifyError(f"{value!r} is no constant of type {dtype}", remedy=remedy)
 
 
 def _float(dtype: DType, value: float) -> float:

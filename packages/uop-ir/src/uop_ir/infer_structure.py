@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import arguments
 from .dtype import DType, Kind, dtypes
 from .errors import VerifyError
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
@@ -148,7 +149,7 @@ def call_params(body: UOp) -> tuple[UOp, ...]:
     Raises VerifyError where the body is not closed: a BUFFER or an open range in it, a slot missing or used for two
     sizes. The bodies that it calls are closed themselves.
     """
-    nodes = postorder([body], own_sources)
+    nodes = postorder([arguments.node("call_params", body)], own_sources)
     for node in nodes:
         if node.op is Ops.BUFFER:
             raise fail(Ops.CALL, f"body is not closed: BUFFER slot {node.arg.slot} in it", "make it a PARAM")

@@ -11,6 +11,7 @@ from .shapes import (
     VALUE,
     Infer,
     Result,
+    all_bools,
     all_natural,
     broadcast,
     extent,
@@ -64,16 +65,9 @@ def permute_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     return x.dtype, tuple([x.shape[a] for a in arg]), x.addrspace
 
 
-def _all_bools(arg: tuple[object, ...]) -> bool:
-    for a in arg:  # noqa: SIM110  # a generator in all() takes three times as long
-        if type(a) is not bool:
-            return False
-    return True
-
-
 def flip_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x = src[0]
-    if not isinstance(arg, tuple) or len(arg) != len(x.shape) or not _all_bools(arg):
+    if not isinstance(arg, tuple) or len(arg) != len(x.shape) or not all_bools(arg):
         raise fail(op, f"{arg!r} for a value of shape {text(x.shape)}", "one bool an axis", "axes")
     return x.dtype, x.shape, x.addrspace
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from .arguments import node as checked
 from .dtype import dtypes
 from .errors import VerifyError
 from .infer_structure import call_params
@@ -22,7 +23,7 @@ def inline_call(call: UOp) -> UOp:
     becomes the element of the memory under it. The body's own scratch memory gets slots that no argument has, and
     bodies that it calls stay as they are. Raises VerifyError for any other op, and for an argument that does not fit a shape.
     """
-    if call.op is not Ops.CALL:
+    if checked("inline_call", call).op is not Ops.CALL:
         raise VerifyError(f"{call.op!r} is no CALL", remedy="inline_call takes a CALL")
     body, *arguments = call.src
     mapping = dict(zip(call_params(body), arguments, strict=True))

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from . import arguments
 from .dtype import dtypes
+from .errors import VerifyError
 from .ops import Ops
 from .shapes import text
 from .uir_line import parts
@@ -97,6 +99,8 @@ def tree(root: UOp, limit: int = 200) -> str:
     A node that several use gets a number, is shown in full where it comes first, and is named by its number after
     that. After `limit` lines the tree ends with the number of nodes that it does not show; below 50 levels it has dots.
     """
+    if type(limit) is not int:
+        raise VerifyError(f"tree: {arguments.shown(limit)} is no number of lines", remedy="an int")
     order = toposort((root,))
     uses = Counter(s for node in order for s in node.src)
     numbers: dict[UOp, int] = {}

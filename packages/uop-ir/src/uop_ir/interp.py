@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import by_node, nodes
 from .dtype import dtypes
 from .errors import UopError, VerifyError
 from .interp_blocks import Block, Loop, arrange
@@ -106,10 +107,11 @@ def evaluate(outputs: Sequence[UOp], inputs: Mapping[UOp, Any]) -> list[Array]:
     number. An effect in the graph (AFTER a STORE) writes into the arrays given. Raises VerifyError where an input is
     missing or does not fit, BoundsError for an access out of bounds or an index that overflows.
     """
+    outputs = nodes("evaluate", outputs)
     for node in outputs:
         if node.dtype is dtypes.void:
             raise VerifyError(f"{node.op!r} is an effect: it has no value", remedy="run_program runs effects")
-    machine = Interpreter(*_inputs(inputs))
+    machine = Interpreter(*_inputs(by_node("evaluate", inputs)))
     machine.run(arrange(tuple(outputs)))
     return [array(node, machine.values[node]).copy() for node in outputs]
 
@@ -126,11 +128,12 @@ def run_program(
 
     Memory that no one wrote to holds NaN, or -1. Raises as `evaluate` does.
     """
-    given, numbers = _inputs({**memory, **(scalars or {})}, in_place=True)
+    inputs = {**by_node("run_program", memory), **by_node("run_program", scalars or {})}
+    given, numbers = _inputs(inputs, in_place=True)
     if isinstance(root, UOp):
         Interpreter(given, numbers).run(arranged(root))
     else:
-        run_linear(root, Interpreter(given, numbers))
+        run_linear(nodes("run_program", root), Interpreter(given, numbers))
 
 
 def arranged(body: UOp) -> Block:

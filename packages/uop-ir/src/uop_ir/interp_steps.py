@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import items, shown
 from .definitions import DEFINED, definition
 from .dtype import Const, DType, constant, dtypes
 from .errors import BoundsError, UopError, VerifyError
@@ -79,7 +80,11 @@ def scalar(param: UOp, value: Any) -> Any:
     """A number given for a scalar PARAM, in its type. Raises BoundsError where it is outside of the PARAM's bounds."""
     arg: Param = param.arg
     if arg.dtype is dtypes.index:
-        number = operator.index(value)
+        try:
+            number = operator.index(value)
+        except TypeError:
+            what = f"{arg.name} = {shown(value)} is no integer"
+            raise VerifyError(what, remedy="an int", node=param) from None
         least, most = arg.min, arg.max
         if (least is not None and number < least) or (most is not None and number > most):
             raise BoundsError(f"{arg.name} = {number} is not in {least} to {most}", node=param)
@@ -205,7 +210,20 @@ def _function(op: Ops, dtype: DType) -> tuple[UOp, tuple[UOp, ...]]:
 
 
 def fold(op: Ops, arg: Any, values: Sequence[Const]) -> Const:
-    """One elementwise op on constants; `arg` is the op's. Raises BoundsError where an index overflows."""
+    """One elementwise op on constants; `arg` is the op's.
+
+    Raises BoundsError where an index overflows, and VerifyError where the constants do not fit the op.
+    """
+    try:
+        return _fold(op, arg, values)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        node = UOp(op, [UOp(Ops.CONST, (), v) for v in items("fold", values, "Consts")], arg)
+        if node.op not in EVALUATE and node.op not in DEFINED:
+            raise VerifyError(f"fold: {op!r} is not elementwise", remedy="such as ADD or CAST") from None
+        raise
+
+
+def _fold(op: Ops, arg: Any, values: Sequence[Const]) -> Const:
     args = [to_array(v) for v in values]
     if op in DEFINED:
         return from_array(values[0].dtype, call_function(op, values[0].dtype, args[0]))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from .arguments import items, operation
 from .movement import INDEX_MAPS
 from .ops import AddrSpace, AxisType, Ops
 
@@ -60,7 +61,7 @@ def level_of(ops: Iterable[Ops]) -> Level:
 
     A program that is given as a sequence of nodes is linear whatever it contains.
     """
-    found = frozenset(ops)
+    found = frozenset(operation("level_of", op) for op in items("level_of", ops, "ops"))
     if found & _ORDERED:
         return Level.LINEAR
     return Level.LOOP if found & _LOOPS else Level.TENSOR

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from . import arguments
 from .dtype import dtypes
+from .errors import VerifyError
 from .ops import Ops
 from .uop import UOp, index
 
@@ -17,7 +19,9 @@ Position: TypeAlias = "tuple[tuple[UOp, ...], UOp | None]"
 
 
 def sizes(node: UOp) -> tuple[tuple[int | UOp, int | UOp], ...]:
-    """The pairs of a PAD or SHRINK, with symbolic entries in place."""
+    """The pairs of a PAD or SHRINK, with symbolic entries in place. Raises VerifyError for any other op."""
+    if arguments.node("sizes", node).op not in (Ops.PAD, Ops.SHRINK):
+        raise VerifyError(f"sizes: {node.op!r} has no pairs of sizes", remedy="PAD and SHRINK have")
     symbolic = iter(node.src[1:])
     first, second = zip(*node.arg, strict=True) if node.arg else ((), ())
     flat = [next(symbolic) if d is None else d for pair in zip(first, second, strict=True) for d in pair]
@@ -26,7 +30,12 @@ def sizes(node: UOp) -> tuple[tuple[int | UOp, int | UOp], ...]:
 
 def index_map(node: UOp, at: Sequence[UOp]) -> Position:
     """Where the element `at` (one index an axis of `node`) of a movement op lies in its source."""
-    return INDEX_MAPS[node.op](node, tuple(at))
+    if arguments.node("index_map", node).op not in INDEX_MAPS:
+        raise VerifyError(f"index_map: {node.op!r} is no movement op", remedy="PAD, RESHAPE and the like are")
+    at = arguments.nodes("index_map", at)
+    if len(at) != len(node.shape):
+        raise VerifyError(f"index_map: {len(at)} indices of a value of {len(node.shape)} axes")
+    return INDEX_MAPS[node.op](node, at)
 
 
 def _reshape(node: UOp, at: tuple[UOp, ...]) -> Position:
@@ -77,7 +86,10 @@ def _group(shape: Sequence[int | UOp], i: int, source: Sequence[int | UOp], j: i
 
 
 def flatten(shape: Sequence[int | UOp], at: Sequence[UOp]) -> UOp:
-    """The row-major position of the element `at`."""
+    """The row-major position of the element `at`. Raises VerifyError where it has not one index an axis."""
+    shape, at = arguments.dimensions("flatten", shape), arguments.nodes("flatten", at)
+    if len(at) != len(shape):
+        raise VerifyError(f"flatten: {len(at)} indices of a value of {len(shape)} axes")
     flat: UOp | None = None
     for size, i in zip(shape, at, strict=True):
         flat = i if flat is None else flat * index(size) + i

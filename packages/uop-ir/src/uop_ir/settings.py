@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
 from .errors import UopError
@@ -21,8 +21,11 @@ def read_settings(cls: type[T]) -> T:
 
     Fields are int or str with a default. Raises UopError where an int is asked for and something else stands there.
     """
+    given: object = cls
+    if not (isinstance(given, type) and is_dataclass(given)):
+        raise UopError(f"read_settings: {cls!r} is no dataclass")
     values: dict[str, Any] = {}
-    for field in fields(cls):  # type: ignore[arg-type]  # a dataclass: the caller's word
+    for field in fields(given):
         text = os.environ.get(field.name.upper())
         if text is None or text == "":
             continue
@@ -40,8 +43,13 @@ def read_settings(cls: type[T]) -> T:
 
 @contextmanager
 def override(settings: object, **values: Any) -> Iterator[None]:
-    """Set fields of a settings object for the time of a with block."""
-    before = {name: getattr(settings, name) for name in values}
+    """Set fields of a settings object for the time of a with block. Raises UopError for a field that it has not."""
+    known = vars(settings) if is_dataclass(settings) else {}
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        what = f"override: {type(settings).__name__} has no setting {unknown[0]!r}"
+        raise UopError(what, remedy=f"one of {', '.join(known)}" if known else "give a settings object")
+    before = {name: known[name] for name in values}
     try:
         for name, value in values.items():
             setattr(settings, name, value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .arguments import shown
 from .errors import ParseError, Span, UopError, VerifyError
 from .levels import Level, level_of
 from .ops import Ops
@@ -55,6 +56,8 @@ def parse_uir(text: str, file: str = "<string>") -> Parsed:
     Raises ParseError for what the grammar does not know, and VerifyError for a node that is ill-typed or ill-shaped,
     both with their place.
     """
+    if not isinstance(text, str):
+        raise UopError(f"parse_uir: {shown(text)} is no text", remedy="a str; read_uir reads a file")
     reader = _Reader(file)
     for number, line in enumerate(text.split("\n"), 1):
         reader.line(number, line.rstrip("\r"))
@@ -65,6 +68,8 @@ def read_uir(path: str | Path) -> Parsed:
     """The program in a file, UTF-8. Raises UopError where the file cannot be read, else as `parse_uir` does."""
     try:
         data = Path(path).read_bytes()
+    except TypeError:
+        raise UopError(f"read_uir: {shown(path)} is no path", remedy="a str or a Path") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UopError(f"cannot read {str(path)!r}: {reason}") from None

@@ -6,6 +6,7 @@ import copyreg
 from collections.abc import Sequence
 from typing import Any
 
+from . import arguments
 from .errors import VerifyError
 from .uir_line import spell
 from .uir_parse import parse_uir
@@ -18,7 +19,7 @@ def format_uir(program: UOp | Sequence[UOp]) -> str:
     A node: all that it stands on, itself last. A sequence (a linear program, say): these nodes in this order, each
     of whose sources must come before it. Raises VerifyError where one does not.
     """
-    nodes = program.toposort() if isinstance(program, UOp) else program
+    nodes = program.toposort() if isinstance(program, UOp) else arguments.nodes("format_uir", program)
     names: dict[UOp, str] = {}
     lines: list[str] = []
     for number, node in enumerate(nodes):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
-from . import drawing, inspection, walks
+from . import arguments, drawing, inspection, walks
 from .dtype import Const, DType, constant_bits, dtypes
 from .errors import VerifyError
 from .interning import Fields, alive, enter, slots
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
-from .shapes import text
+from .shapes import all_bools, all_natural, text
 from .table import infer
 from .walks import toposort
 
@@ -31,14 +31,12 @@ class UOp(Fields):
 
     def __new__(cls, op: Ops, src: Sequence[UOp] = (), arg: Any = None) -> UOp:
         if type(src) is not tuple:
-            src = tuple(src)
+            src = arguments.items(repr(op), src, "sources")
         key = (op, src, arg)
         try:
             found = alive.get(key)
         except TypeError:
-            raise VerifyError(
-                f"{op!r}: arg {arg!r} can change", remedy="args are hashable: a tuple, say"
-            ) from None
+            raise arguments.unhashable(op, src, arg) from None
         if found is not None:
             known = found()
             if known is not None:
@@ -172,36 +170,44 @@ class UOp(Fields):
 
     def where(self, yes: UOp, no: UOp | float | bool) -> UOp:
         """`yes` where this is true, else `no`."""
+        yes = arguments.node("where", yes)
         return UOp(Ops.WHERE, (self, yes, no if isinstance(no, UOp) else yes.const_like(no)))
 
     def reshape(self, shape: Sequence[int | UOp]) -> UOp:
         """The same elements, row-major, in another shape; a size may be a node of dtype index."""
-        return self if tuple(shape) == self.shape else _with_shape(Ops.RESHAPE, self, shape)
+        shape = arguments.dimensions("reshape", shape)
+        return self if shape == self.shape else _with_shape(Ops.RESHAPE, self, shape)
 
     def expand(self, shape: Sequence[int | UOp]) -> UOp:
         """Axes of size 1 repeated to the sizes of `shape`, which has as many axes."""
-        return self if tuple(shape) == self.shape else _with_shape(Ops.EXPAND, self, shape)
+        shape = arguments.dimensions("expand", shape)
+        return self if shape == self.shape else _with_shape(Ops.EXPAND, self, shape)
 
     def permute(self, axes: Sequence[int]) -> UOp:
         """The axes in another order: axis i of the result is axis `axes[i]`."""
-        axes = tuple(axes)
-        return self if axes == tuple(range(self.ndim)) else UOp(Ops.PERMUTE, (self,), axes)
+        axes = arguments.items("permute", axes, "axes")
+        in_order = all_natural(axes) and axes == tuple(range(self.ndim))
+        return self if in_order else UOp(Ops.PERMUTE, (self,), axes)
 
     def flip(self, axes: Sequence[bool]) -> UOp:
         """Reverse each axis that is marked true."""
-        return UOp(Ops.FLIP, (self,), tuple(axes)) if any(axes) else self
+        axes = arguments.items("flip", axes, "bools, one an axis")
+        still = all_bools(axes) and not any(axes) and len(axes) == self.ndim
+        return self if still else UOp(Ops.FLIP, (self,), axes)
 
     def pad(self, widths: Sequence[tuple[int | UOp, int | UOp]]) -> UOp:
         """Grow each axis by (before, after), filled with zero."""
+        widths = arguments.pairs("pad", widths)
         return _with_pairs(Ops.PAD, self, widths, neutral=tuple((0, 0) for _ in self.shape))
 
     def shrink(self, bounds: Sequence[tuple[int | UOp, int | UOp]]) -> UOp:
         """Keep of each axis the part (begin, end), end excluded."""
+        bounds = arguments.pairs("shrink", bounds)
         return _with_pairs(Ops.SHRINK, self, bounds, neutral=tuple((0, s) for s in self.shape))
 
     def reduce(self, op: Ops, axes: int = 0, ranges: Sequence[UOp] = ()) -> UOp:
         """Fold the last `axes` axes (tensor level), or close `ranges`, outermost first (loop level)."""
-        return UOp(Ops.REDUCE, (self, *ranges), (op, axes))
+        return UOp(Ops.REDUCE, (self, *arguments.items("reduce", ranges, "ranges")), (op, axes))
 
     def index(self, *at: UOp) -> UOp:
         """An element of memory or a lane of a vector; a second operand is the validity."""
@@ -292,16 +298,8 @@ def index(value: int | UOp) -> UOp:
     return value if isinstance(value, UOp) else UOp.const(dtypes.index, value)
 
 
-def _split(dims: Iterable[int | UOp]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:
-    """Dimensions as an arg (None where symbolic) and the sources that stand for the Nones."""
-    fixed = [d.value if isinstance(d, UOp) and d.op is Ops.CONST else d for d in dims]
-    return tuple(d if isinstance(d, int) else None for d in fixed), tuple(
-        d for d in fixed if isinstance(d, UOp)
-    )
-
-
 def _with_shape(op: Ops, x: UOp, shape: Sequence[int | UOp]) -> UOp:
-    arg, symbolic = _split(shape)
+    arg, symbolic = arguments.split(shape)
     return UOp(op, (x, *symbolic), arg)
 
 
@@ -311,7 +309,7 @@ def _with_pairs(
     pairs: Sequence[tuple[int | UOp, int | UOp]],
     neutral: tuple[tuple[int, int | UOp], ...],
 ) -> UOp:
-    if tuple(tuple(p) for p in pairs) == neutral:
+    if pairs == neutral:
         return x
-    arg, symbolic = _split(d for pair in pairs for d in pair)
+    arg, symbolic = arguments.split(d for pair in pairs for d in pair)
     return UOp(op, (x, *symbolic), tuple(zip(arg[::2], arg[1::2], strict=True)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from . import arguments
 from .dtype import dtypes
 from .errors import Span, VerifyError
 from .levels import ARGS, CONTENTS, Level, level_of
@@ -253,4 +254,5 @@ def facts_of(program: UOp | Sequence[UOp], level: Level | None = None) -> Facts:
     if isinstance(program, UOp):
         nodes = postorder([program], own_sources)
         return Facts(nodes, program, level or level_of(n.op for n in nodes), ordered=False)
+    program = arguments.nodes("verify", program)
     return Facts(program, program[-1] if program else None, level or Level.LINEAR, ordered=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from .arguments import by_node, items, nodes, shown
+from .errors import VerifyError
 from .interning import Fields
 from .ops import Ops
 
@@ -22,8 +24,17 @@ _HEADS = {op: f"{op.value} ".encode() for op in Ops}
 def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
     """All nodes below `roots`, each after its sources, roots in order. Iterative; see `UOp.toposort` for `gate`."""
     order: dict[UOp, None] = {}
-    stack: list[UOp | None] = [*roots]
+    try:
+        stack: list[UOp | None] = [*roots]
+    except TypeError:
+        items("toposort", roots, "UOps")
+        raise
+    for root in stack:
+        if not isinstance(root, Fields):
+            raise VerifyError(f"toposort: {shown(root)} is no UOp", remedy="a sequence of UOps")
     stack.reverse()
+    if gate is not None and not callable(gate):
+        raise VerifyError(f"toposort: {shown(gate)} is no gate", remedy="a function from a node to a bool")
     while stack:
         node = stack.pop()
         if node is None:  # the sources of the node below are in order
@@ -41,6 +52,7 @@ def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) ->
 
 def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
     """The graph with each key of `mapping` replaced by its value, all at once; values are not entered."""
+    nodes("substitute", by_node("substitute", mapping).values())
     new: dict[UOp, UOp] = {}
     for node in toposort((root,), gate=lambda n: n not in mapping):
         if node in mapping:

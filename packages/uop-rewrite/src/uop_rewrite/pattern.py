@@ -130,8 +130,18 @@ class Builder:
             if isinstance(s, Each | EllipsisType):
                 rest = s.pattern if isinstance(s, Each) else Pattern()
             else:
-                given.append(s if isinstance(s, Pattern) else literal(s))
+                given.append(self._operand(s))
         return Pattern(self.op, tuple(given) if src else None, rest=rest)
+
+    def _operand(self, given: object) -> Pattern:
+        if isinstance(given, Pattern):
+            return given
+        if isinstance(given, bool | int | float):
+            return literal(given)
+        raise UopError(
+            f"pattern of {self.op.name}: {given!r} is neither a pattern nor a number",
+            remedy='var("x") is a pattern',
+        )
 
 
 ADD, SUB, MUL, DIV, MOD, MAX, NEG = (

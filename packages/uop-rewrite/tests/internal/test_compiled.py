@@ -212,6 +212,14 @@ def test_only_the_last_sources_can_be_any_number() -> None:
         SINK(..., x)
 
 
+@pytest.mark.parametrize("operand", ["x", None, [x], 1j, Ops.ADD])
+def test_what_is_neither_a_pattern_nor_a_number_is_refused(operand: Any) -> None:
+    with pytest.raises(
+        UopError, match=r'ADD: .* is neither a pattern nor a number \(var\("x"\) is a pattern\)'
+    ):
+        ADD(x, operand)
+
+
 def test_a_name_that_the_pattern_does_not_bind_is_refused_where_the_rule_is_made() -> None:
     for pattern in (ADD(x, 0), SINK(x, each(y))):
         with pytest.raises(RewriteError, match=r"'lost': replacement takes y, which .* does not bind"):
