@@ -20,9 +20,7 @@ QUIET = """\
 #ifndef _OPENMP
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #endif
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"
-#endif"""
+#pragma GCC diagnostic ignored "-Wpsabi""""
 
 Helpers = list[tuple[str, str]]
 

@@ -33,6 +33,7 @@ from uop_ir import (
 
 Array = npt.NDArray[Any]
 STRICT_C = "CFLAGS=-O1 -Wall -Wextra -Wconversion -Werror"
+COMPILERS = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
 SIZE = 24
 
 X, W = UOp.param(0, SIZE, dtypes.f32), UOp.param(1, SIZE, dtypes.f32)
@@ -146,10 +147,11 @@ def test_the_program_computes_what_the_backend_does(built: Path, device: str, si
         assert (built / file).read_bytes() == want.tobytes()
 
 
-@pytest.mark.parametrize("openmp", ["OPENMP=", "OPENMP=-fopenmp"])
-def test_with_freedoms_it_equals_our_runtime(tmp_path: Path, openmp: str) -> None:
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("openmp", [(), ("OPENMP=",)], ids=["threads", "one"])
+def test_with_freedoms_it_equals_our_runtime(compiler: str, openmp: tuple[str, ...], tmp_path: Path) -> None:
     export(tmp_path)
-    make(tmp_path, STRICT_C, openmp)
+    make(tmp_path, STRICT_C, f"CC={compiler}", *openmp)
     assert program(tmp_path, "n=24", "float=0.1", "total=t", "half=h").returncode == 0
     *_, total, _, half = runtime("CPU", 24, float(np.float32(0.1)))
     assert (tmp_path / "t").read_bytes() == total.tobytes()

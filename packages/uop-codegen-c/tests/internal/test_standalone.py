@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from uop_ir import UopError, by_name, override
 
 Outputs = dict[str, npt.NDArray[Any]]
 Compile = Callable[..., Path]
+COMPILERS = [name for name in ("clang", "clang-14", "gcc") if shutil.which(name)]
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 LABEL = re.compile(r"^(%\d+.*: shape \(.*\), dtype (\w+))$", re.MULTILINE)
 
@@ -68,16 +70,16 @@ def _exact() -> Iterator[None]:
 
 @pytest.fixture
 def built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compile:
-    """The program of a .uir text, compiled without a warning."""
+    """The program of a .uir text, compiled by each compiler there is, without a warning; that of the last."""
 
     def build(text: str, *options: str) -> Path:
         file, source, program = tmp_path / "given.uir", tmp_path / "program.c", tmp_path / "program"
         file.write_text(text)
         assert compile_command([str(file), "--main", *options]) == 0
         source.write_text(capsys.readouterr().out)
-        subprocess.run(
-            ["cc", "-O1", "-ffp-contract=off", *WARNINGS, str(source), "-o", program, "-lm"], check=True
-        )
+        for compiler in COMPILERS:
+            flags = ("-O1", "-ffp-contract=off", *WARNINGS)
+            subprocess.run([compiler, *flags, str(source), "-o", program, "-lm"], check=True)
         return program
 
     return build
