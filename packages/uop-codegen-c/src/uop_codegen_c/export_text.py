@@ -144,7 +144,7 @@ def source(model: Model) -> str:
     includes = [f"#include <{name}.h>" for name in ("errno", "stdio", "stdlib", "string")]
     parts = [
         f'#include "{model.name}.h"\n\n' + "\n".join(includes),
-        QUIET,
+        QUIET.rstrip(),
         *before,
         *definitions(*bits),
         *map(local, kernels),

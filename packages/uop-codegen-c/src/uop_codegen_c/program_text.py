@@ -20,7 +20,8 @@ QUIET = """\
 #ifndef _OPENMP
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #endif
-#pragma GCC diagnostic ignored "-Wpsabi""""
+#pragma GCC diagnostic ignored "-Wpsabi"
+"""
 
 Helpers = list[tuple[str, str]]
 

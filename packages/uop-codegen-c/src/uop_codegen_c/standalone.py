@@ -81,7 +81,7 @@ def standalone(program: Parsed, kernel: KernelSource, params: Sequence[UOp], see
     parts = [
         _head(name, seed, scalars),
         INCLUDES,
-        QUIET,
+        QUIET.rstrip(),
         *preambles([kernel]),
         *(text for text in definitions(*helpers) if text not in kernel.preamble),
         local(kernel),
