@@ -11,7 +11,7 @@ from uop_ir import read_settings
 class CSettings:
     """OPT=0: no optimizer. STRICT=1: no freedoms of arithmetic. CC: the compiler. UOP_CACHE: the cache folder.
 
-    CC may carry arguments (`ccache gcc`); empty, it is the first of cc, gcc and clang on the PATH. UOP_CACHE empty
+    CC may carry arguments (`ccache gcc`); empty, it is the first that works of those in `compiler`. UOP_CACHE empty
     is `uop` in XDG_CACHE_HOME, or `~/.cache/uop`.
     """
 
