@@ -34,6 +34,25 @@ def test_every_pattern_widens(
     same_bits(run(run_cpu, cast(dtype, dtypes.f32, given.size), dtypes.f32, given), given.astype(np.float32))
 
 
+@pytest.mark.parametrize("target", [d for d in dtypes.all if d not in (dtypes.index, dtypes.f32)], ids=str)
+@pytest.mark.parametrize("source", NARROW, ids=str)
+def test_every_pattern_of_a_result_converts(
+    source: DType,
+    target: DType,
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    same_bits: Callable[..., None],
+) -> None:
+    """To each type, by way of f32, whether it is an element or a result that is cast."""
+    given = PATTERNS.view(source.numpy)
+    zero = UOp.const(source, 0.0).reshape((1,)).expand((given.size,))
+    for value in (UOp.param(1, given.size, source), zero + UOp.param(1, given.size, source)):
+        body = UOp.sink(UOp.param(0, given.size, target).store(value.cast(target)))
+        inputs = [np.zeros(given.size, target.numpy), given]
+        with np.errstate(invalid="ignore"):  # signaling NaNs
+            same_bits(run_cpu(body, inputs)[0], run_interp(body, inputs)[0])
+
+
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_every_pattern_keeps_its_bits_and_nan_is_canonical(dtype: DType, run_cpu: Callable[..., Any]) -> None:
     given = PATTERNS.view(dtype.numpy)

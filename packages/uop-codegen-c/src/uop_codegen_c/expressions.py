@@ -198,7 +198,11 @@ def _cast(r: Renderer, node: UOp) -> Text:
     if source is target:
         return Text(x, UNARY)
     if source in ctext.NARROW:
-        return _call(r, node, ctext.widen_helper(source), target, (source,), lanes)
+        if target is dtypes.f32:
+            return _call(r, node, ctext.widen_helper(source), target, (source,), lanes)
+        wide = UOp(Ops.CAST, (node.src[0],), dtypes.f32)
+        r.texts[wide] = _cast(r, wide)
+        return _cast(r, UOp(Ops.CAST, (wide,), node.dtype))
     if target in ctext.NARROW:
         r.helper(ctext.round_helper(target))
         return _call(r, node, ctext.narrow_helper(source, target), target, (source,), lanes)
