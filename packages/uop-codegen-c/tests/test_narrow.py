@@ -34,6 +34,7 @@ def test_every_pattern_widens(
     same_bits(run(run_cpu, cast(dtype, dtypes.f32, given.size), dtypes.f32, given), given.astype(np.float32))
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("target", [d for d in dtypes.all if d not in (dtypes.index, dtypes.f32)], ids=str)
 @pytest.mark.parametrize("source", NARROW, ids=str)
 def test_every_pattern_of_a_result_converts(
