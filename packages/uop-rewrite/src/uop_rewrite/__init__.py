@@ -3,6 +3,7 @@
 from .bounds import bounds, values, wraps
 from .collapse import collapse
 from .engine import Order, graph_rewrite
+from .guarded_bounds import bounds_given
 from .linear import Linear, build, linear
 from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
@@ -41,6 +42,7 @@ __all__ = [
     "Simplify",
     "Trace",
     "bounds",
+    "bounds_given",
     "build",
     "check_order",
     "collapse",

@@ -44,10 +44,10 @@ def values(node: UOp) -> ValueSet:
         except KeyError:  # not yet those of the sources
             for n in node.toposort(gate=lambda n: "values" not in n.memo):
                 if "values" not in n.memo:
-                    n.memo["values"] = _values(n, [s.memo["values"] for s in n.src])
+                    n.memo["values"] = values_from(n, [s.memo["values"] for s in n.src])
             found = node.memo["values"]
         else:
-            found = node.memo["values"] = _values(node, src)
+            found = node.memo["values"] = values_from(node, src)
     return found
 
 
@@ -73,7 +73,7 @@ def wraps(node: UOp) -> bool:
     return least < node.dtype.min or greatest > node.dtype.max
 
 
-def _values(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+def values_from(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     """The values of a node whose sources have these."""
     kind = node.dtype.kind
     if kind in (Kind.FLOAT, Kind.VOID):
@@ -144,11 +144,11 @@ def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     """Either choice, each under what the condition says where it is chosen."""
     condition, yes, no = node.src
     return sets.union(
-        (_under(_narrowed(condition, True), yes, src[1]), _under(_narrowed(condition, False), no, src[2]))
+        (_under(narrowed(condition, True), yes, src[1]), _under(narrowed(condition, False), no, src[2]))
     )
 
 
-def _narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
+def narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
     """The values of operands of comparisons, where a condition holds, or does not."""
     found: dict[UOp, ValueSet] = {}
     parts = [condition]
@@ -175,19 +175,19 @@ def _narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
     return found
 
 
-def _under(narrowed: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet:
+def _under(fewer: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet:
     """The values of an expression where some of its nodes have fewer. Of a large one, only its own are looked at."""
-    nodes = few(choice, FEW_NODES, gate=lambda n: n not in narrowed) if narrowed else None
-    if nodes is None or nodes.isdisjoint(narrowed):
-        return narrowed.get(choice, known)
+    nodes = few(choice, FEW_NODES, gate=lambda n: n not in fewer) if fewer else None
+    if nodes is None or nodes.isdisjoint(fewer):
+        return fewer.get(choice, known)
     if any(n.op in MOVING for n in nodes):
         return known
-    found = dict(narrowed)
-    for n in choice.toposort(gate=lambda n: n not in narrowed):
+    found = dict(fewer)
+    for n in choice.toposort(gate=lambda n: n not in fewer):
         if n not in found:
             src = [found[s] for s in n.src]
             # each choice within it under its own condition, too, would take exponential time
-            found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else _values(n, src)
+            found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else values_from(n, src)
     new = found[choice]
     return known if new.least < known.least or new.greatest > known.greatest else new
 

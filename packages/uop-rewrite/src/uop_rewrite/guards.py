@@ -27,7 +27,7 @@ MOST_CLAUSES = 16
 _PROFIT = frozenset({Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.WHERE, Ops.AND, Ops.OR})
 #: An expression with one of these depends on more than the values of its leaves, or touches memory though the
 #: guard fails.
-_IMPURE = MOVING | {
+IMPURE = MOVING | {
     Ops.INDEX, Ops.LOAD, Ops.REDUCE, Ops.END, Ops.STORE, Ops.AFTER, Ops.STAGE, Ops.CALL, Ops.COPY,
 }  # fmt: skip
 
@@ -76,7 +76,7 @@ def _learns(node: UOp) -> bool:
                 for n in nodes
                 if n is not node or n.op not in COMPARISONS
             )
-            and not any(n.op in _IMPURE or _is_given(n) for n in nodes)
+            and not any(n.op in IMPURE or _is_given(n) for n in nodes)
         )
     return found
 

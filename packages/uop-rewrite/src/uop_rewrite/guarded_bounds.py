@@ -1,0 +1,102 @@
+"""Bounds under a guard: the integers that a node can be where a condition holds. Week 1.
+
+Where `given` rewrites an expression, this leaves it as it is and only says how far it goes: what proves that an access
+behind a validity stays within its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from uop_ir import Kind, UOp
+
+from .bounds import narrowed, values, values_from
+from .facts import Fact, Facts
+from .guards import IMPURE, clauses
+from .linear import Linear, linear
+from .value_sets import ValueSet, clip
+
+Known = Mapping[UOp, ValueSet]
+_INTEGERS = frozenset({Kind.INDEX, Kind.SIGNED, Kind.UNSIGNED})
+_KNOWN = _INTEGERS | {Kind.BOOL}
+
+
+def bounds_given(condition: UOp, node: UOp) -> tuple[int, int]:
+    """The least and the greatest value of an integer or index where a condition, a bool, holds.
+
+    Those of `bounds` where nothing is learned; any, where the condition never holds. Of the condition, the comparisons
+    that an AND joins are used. Both are scalars; see `bounds` for the errors.
+    """
+    plain = values(node)
+    if node.shape or condition.shape or plain.step == 0:
+        return plain[:2]
+    facts = tuple(Facts(clauses(condition)).sums.values())
+    found = {n: v for n, v in narrowed(condition, True).items() if n.dtype.kind in _INTEGERS}
+    for said in facts + facts:  # what the second says of a term may narrow what the first says of others
+        _narrow_terms(said, found)
+    for n in node.toposort(gate=lambda n: n not in found and not _opaque(n)):
+        if n in found:
+            continue
+        if _opaque(n):
+            found[n] = values(n) if n.dtype.kind in _INTEGERS else ValueSet(0, 1)
+            continue
+        known = values_from(n, [found[s] for s in n.src])
+        found[n] = clip(known, *_sum(linear(n), facts, found)) if n.dtype.kind is Kind.INDEX else known
+    return found[node][:2]
+
+
+def _opaque(n: UOp) -> bool:
+    """Whether a node is taken as one unknown: memory, another element of its operand, no integer."""
+    return n.op in IMPURE or n.shape != () or n.dtype.kind not in _KNOWN
+
+
+def _narrow_terms(said: Fact, found: dict[UOp, ValueSet]) -> None:
+    """low <= k * t + others <= high bounds t by what the others can be at most and at least."""
+    low, high = said.span
+    for term, k in said.terms:
+        rest = Linear(tuple((t, j) for t, j in said.terms if t is not term), 0)
+        least, greatest = _plain(rest, found)
+        lower = None if low is None else low - greatest
+        upper = None if high is None else high - least
+        if k < 0:
+            lower, upper = (None if upper is None else -upper), (None if lower is None else -lower)
+        size = abs(k)
+        known = found.get(term) or values(term)
+        found[term] = clip(
+            known, None if lower is None else -(-lower // size), None if upper is None else upper // size
+        )
+
+
+def _plain(sum_: Linear, found: Known) -> tuple[int, int]:
+    """Bounds of a sum from those of its terms."""
+    least = greatest = sum_.constant
+    for term, k in sum_.terms:
+        low, high = (found.get(term) or values(term))[:2]
+        least += k * (low if k > 0 else high)
+        greatest += k * (high if k > 0 else low)
+    return least, greatest
+
+
+def _sum(sum_: Linear, facts: tuple[Fact, ...], found: Known) -> tuple[int, int]:
+    """Bounds of a sum: parts of it that facts speak of, the longest first, and the other terms one by one."""
+    left = dict(sum_.terms)
+    least = greatest = sum_.constant
+    for said in sorted(facts, key=lambda said: -len(said.terms)):
+        first, k = said.terms[0]
+        factor, rest = divmod(left.get(first, 0), k)
+        if (
+            len(said.terms) == 1
+            or not factor
+            or rest
+            or any(left.get(t) != factor * j for t, j in said.terms)
+        ):
+            continue
+        low, high = _plain(Linear(said.terms, 0), found)
+        low = low if said.span[0] is None else max(low, said.span[0])
+        high = high if said.span[1] is None else min(high, said.span[1])
+        least += factor * (low if factor > 0 else high)
+        greatest += factor * (high if factor > 0 else low)
+        for term, _ in said.terms:
+            del left[term]
+    low, high = _plain(Linear(tuple(left.items()), 0), found)
+    return least + low, greatest + high
