@@ -44,6 +44,8 @@ WARNINGS = ("-Wall", "-Wextra", "-Werror")
 #: The flag for the CPU that we run on, the first that is accepted: clang on Arm knows only the second, or neither.
 NATIVE: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 OPENMP = "-fopenmp"
+#: When it is only asked, clang complains of flags for the linker, under -Werror too.
+TO_ASK = ("-Wno-unused-command-line-argument",)
 #: Without OpenMP its pragmas mean nothing, and -Wall would say so.
 NO_OPENMP = "-Wno-unknown-pragmas"
 #: clang halves its vectors on CPUs with AVX-512 unless it is told not to.
@@ -191,7 +193,7 @@ def _identify(command: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
     """What the compiler says of itself and of the target that the flags mean; None where it refuses them."""
     try:
         done = subprocess.run(
-            [*command, *flags, "-E", "-v", "-x", "c", os.devnull],
+            [*command, *flags, *TO_ASK, "-E", "-v", "-x", "c", os.devnull],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

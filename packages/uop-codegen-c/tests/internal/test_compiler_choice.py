@@ -202,8 +202,10 @@ def test_a_compiler_that_is_too_old_is_told(folder: Path, version: str, least: s
 
 
 @pytest.mark.skipif(CLANG_14 is None, reason="no clang 14 here")
-def test_a_real_clang(folder: Path) -> None:
-    with override(settings, cc=str(CLANG_14)):
+@pytest.mark.parametrize("check", [0, 1])
+def test_a_real_clang(folder: Path, monkeypatch: pytest.MonkeyPatch, check: int) -> None:
+    monkeypatch.setenv("PATH", PATH)
+    with override(settings, cc=str(CLANG_14)), override(ir_settings, check=check):
         assert "clang version 14" in active_compiler().version
         findings = {name: (status, detail) for status, name, detail in doctor()}
     assert findings["a kernel"][0] == "ok"
