@@ -145,7 +145,7 @@ def test_a_program_with_a_fault(
         (
             ["frobnicate"],
             1,
-            "no command 'frobnicate' (installed: compile, doctor, profile, prove, run, sample, show, trace, train",
+            "no command 'frobnicate' (installed: cache, compile, doctor, export, profile, prove, run, sample, show, trace",
         ),
         (["run", "--frobnicate"], 1, "--help"),
         (["run", "missing.uir"], 1, "missing.uir"),
