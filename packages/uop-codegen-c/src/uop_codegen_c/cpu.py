@@ -18,7 +18,8 @@ from .compiler import OPENMP
 from .generated import remembered
 from .loader import load
 from .machine import this_machine
-from .runtime import REPLAY, CpuProgram, Memory, replay
+from .memory import Memory, allocate, bytes_of, free
+from .runtime import REPLAY, CpuProgram, replay
 from .settings import settings
 
 
@@ -59,29 +60,29 @@ class CpuBackend:
 
     def allocate(self, nbytes: int) -> Memory:
         """Memory of so many bytes, not initialized. Raises BackendError where there is not so much."""
-        return Memory(nbytes)
+        return allocate(nbytes)
 
     def free(self, memory: Memory) -> None:
         """Give memory back."""
-        memory.free()
+        free(memory)
 
     def copy_in(self, memory: Memory, data: npt.NDArray[Any]) -> None:
         """Copy a contiguous array of the memory's size into it. Raises BackendError for another size."""
-        memory.bytes[:] = _as_bytes(memory, data)
+        whole = bytes_of(memory)
+        whole[:] = _as_bytes(whole, data)
 
     def copy_out(self, memory: Memory, data: npt.NDArray[Any]) -> None:
         """Copy memory into a contiguous, writable array of its size. Raises BackendError for another size."""
-        _as_bytes(memory, data)[:] = memory.bytes
+        whole = bytes_of(memory)
+        _as_bytes(whole, data)[:] = whole
 
     def synchronize(self) -> None:
         """Kernels are done when their call returns: nothing to wait for."""
 
 
-def _as_bytes(memory: Memory, data: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    if memory.view.size < 0:
-        raise BackendError("copy of memory that has been freed")
-    if data.nbytes != len(memory.bytes):
-        raise BackendError(f"copy between an array of {data.nbytes} bytes and memory of {len(memory.bytes)}")
+def _as_bytes(whole: npt.NDArray[np.uint8], data: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    if data.nbytes != len(whole):
+        raise BackendError(f"copy between an array of {data.nbytes} bytes and memory of {len(whole)}")
     if not data.flags.c_contiguous:
         raise BackendError("copy of an array that is not contiguous", remedy="numpy.ascontiguousarray")
     return data.reshape(-1).view(np.uint8)

@@ -1,4 +1,4 @@
-"""Memory, and the replay of a plan: one call from Python runs all kernels. Week 3.
+"""The replay of a plan: one call from Python runs all kernels. Week 3.
 
 All tables that a run needs are made when a plan is linked. A run puts the values of scalars where the kernels will look
 for them and hands on its memory, which C looks at: benchmarks/launch.py measures what that costs beside a bare call.
@@ -15,7 +15,6 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from uop_ir import (
     AddrSpace,
@@ -33,15 +32,10 @@ from uop_ir import settings as ir_settings
 
 from .cache import KernelSource
 from .loader import ffi
+from .memory import STRUCT, Memory, allocate
 
-ALIGNMENT = 64
 PLAN = """\
 typedef void kernel_function(void *const *buffers, const int64_t *scalars);
-
-struct uop_memory {
-    void *data;
-    int64_t size;            /* in bytes; -1 once it is freed */
-};
 
 struct uop_plan {
     int64_t input_count;
@@ -61,7 +55,7 @@ struct uop_plan {
 """
 REPLAY = KernelSource(
     name="uop_replay",
-    preamble=f"#include <stdint.h>\n\n{PLAN}",
+    preamble=f"#include <stdint.h>\n\n{STRUCT}\n{PLAN}",
     text="""\
 int64_t uop_replay(const struct uop_plan *plan, const struct uop_memory *const *inputs);
 
@@ -94,31 +88,6 @@ ffi.cdef(
 FLOATS = {dtypes.f32: ("float *", float(np.finfo(np.float32).max)), dtypes.f64: ("double *", math.inf)}
 
 
-class Memory:
-    """Bytes that kernels may use, aligned to 64. `view` is what C sees of them."""
-
-    __slots__ = ("bytes", "view")
-
-    def __init__(self, nbytes: int) -> None:
-        """Raises BackendError where there is not so much memory."""
-        try:
-            block = np.empty(nbytes + ALIGNMENT, np.uint8)
-        except (MemoryError, ValueError):
-            raise BackendError(f"cannot allocate {nbytes} bytes") from None
-        skip = -_address(block) % ALIGNMENT
-        self.bytes: npt.NDArray[np.uint8] = block[skip : skip + nbytes]
-        self.view = ffi.new("struct uop_memory *", (ffi.cast("void *", _address(block) + skip), nbytes))
-
-    def free(self) -> None:
-        """Give the bytes back. The handle is of no use afterwards."""
-        self.bytes = np.empty(0, np.uint8)
-        self.view.data, self.view.size = ffi.NULL, -1
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 @dataclass(eq=False)
 class CpuProgram:
     """A compiled kernel: its C text, and a pointer to the function."""
@@ -137,7 +106,7 @@ def replay(plan: Plan, programs: Sequence[CpuProgram], function: Any) -> Executa
     and a with-block take 0.3 us more, of the 1 us that a launch may take.
     """
     tables = _Tables(plan, programs)
-    count, table = len(plan.inputs), tables.plan
+    inputs, arity, table = len(plan.inputs), len(plan.scalars), tables.plan
     slots = [_slot(param, tables.values + number) for number, param in enumerate(plan.scalars)]
     run_all = ffi.cast("replay_function *", function)
     run_each = _OneByOne(run_all, tables, programs)
@@ -150,24 +119,23 @@ def replay(plan: Plan, programs: Sequence[CpuProgram], function: Any) -> Executa
         One run at a time: another thread waits. Raises BackendError for memory that is missing, freed or too small,
         BoundsError for a variable outside of its bounds.
         """
-        if len(memory) != count:
-            raise BackendError(f"the plan takes {count} memories, {len(memory)} given")
-        if len(scalars) != len(slots):
-            raise BackendError(f"the plan takes {len(slots)} scalars, {len(scalars)} given")
-        inputs = [m.view for m in memory]
+        if len(memory) != inputs:
+            raise BackendError(f"the plan takes {inputs} memories, {len(memory)} given")
+        if len(scalars) != arity:
+            raise BackendError(f"the plan takes {arity} scalars, {len(scalars)} given")
         acquire()
         try:
-            if slots:
+            if arity:
                 for (kind, low, high, place, param), value in zip(slots, scalars):  # noqa: B905  # to test it takes 0.2 us
                     if type(value) is kind and low <= value <= high:
                         place[0] = value
                     else:
                         ffi.cast("int64_t *", place)[0] = _checked_bits(param, value)
-            bad = run_all(table, inputs) if ir_settings.debug < 2 else run_each(inputs)
+            bad = run_all(table, memory) if ir_settings.debug < 2 else run_each(memory)
         finally:
             release()
         if bad >= 0:
-            have, need = inputs[bad].size, table.input_sizes[bad]
+            have, need = memory[bad].size, table.input_sizes[bad]
             what = "been freed" if have < 0 else f"{have} bytes, needs {need}"
             raise BackendError(f"memory {bad} of the plan has {what}")
 
@@ -186,7 +154,9 @@ def _slot(param: UOp, place: Any) -> tuple[type, float, float, Any, UOp]:
         return int, param.arg.min, param.arg.max, place, param
     if param.dtype.is_int:
         return int, param.dtype.min, min(param.dtype.max, dtypes.i64.max), place, param
-    return NoneType, 0, 0, place, param
+    if param.dtype is dtypes.bool:
+        return bool, False, True, place, param
+    return NoneType, 0, 0, place, param  # 16-bit floats
 
 
 def _checked_bits(param: UOp, value: float) -> int:
@@ -214,7 +184,7 @@ class _OneByOne:
         self._programs = tuple(programs)
         self._total = 0.0
 
-    def __call__(self, inputs: list[Any]) -> int:
+    def __call__(self, inputs: Sequence[Memory]) -> int:
         """What `uop_replay` says of the inputs."""
         plan = self._tables.plan
         plan.kernel_count = 0
@@ -240,8 +210,8 @@ class _Tables:
     """The C side of a plan: what every kernel finds in its buffers and scalars. Keeps alive what C points to."""
 
     def __init__(self, plan: Plan, programs: Sequence[CpuProgram]) -> None:
-        memory = Memory(plan.arena)
-        arena = int(ffi.cast("uintptr_t", memory.view.data))
+        memory = allocate(plan.arena)
+        arena = int(ffi.cast("uintptr_t", memory.data))
         inputs = {param: number for number, param in enumerate(plan.inputs)}
         scalars = {param: number for number, param in enumerate(plan.scalars)}
         pointers: list[int] = []

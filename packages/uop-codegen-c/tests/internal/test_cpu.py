@@ -21,7 +21,8 @@ from uop_codegen_c.cpu import CpuBackend, threads
 from uop_codegen_c.doctor import doctor
 from uop_codegen_c.loader import ffi
 from uop_codegen_c.machine import this_machine
-from uop_codegen_c.runtime import Memory, scalar_bits
+from uop_codegen_c.memory import Memory, bytes_of
+from uop_codegen_c.runtime import scalar_bits
 from uop_codegen_c.settings import settings
 from uop_ir import (
     AddrSpace,
@@ -143,7 +144,7 @@ def filled(backend: CpuBackend, data: npt.NDArray[Any]) -> Memory:
 
 
 def read(backend: CpuBackend, memory: Memory, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    out: npt.NDArray[Any] = np.empty(len(memory.bytes) // np.dtype(dtype).itemsize, dtype)
+    out: npt.NDArray[Any] = np.empty(memory.size // np.dtype(dtype).itemsize, dtype)
     backend.copy_out(memory, out)
     return out
 
@@ -363,7 +364,7 @@ def test_the_generator_of_this_package_is_the_default() -> None:
 def test_memory_is_aligned(backend: CpuBackend, nbytes: int) -> None:
     data = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8)
     memory = filled(backend, data)
-    assert int(ffi.cast("uintptr_t", memory.view.data)) % 64 == 0
+    assert int(ffi.cast("uintptr_t", memory.data)) % 64 == 0
     np.testing.assert_array_equal(read(backend, memory, np.uint8), data)
 
 
@@ -376,6 +377,20 @@ def test_copies_are_checked(backend: CpuBackend) -> None:
     backend.free(memory)
     with pytest.raises(BackendError, match="freed"):
         backend.copy_in(memory, np.zeros(4, np.float32))
+
+
+def test_memory_ends_with_its_handle_and_not_before(backend: CpuBackend) -> None:
+    out, x = backend.allocate(4 * N), filled(backend, X)
+    whole = weakref.ref(bytes_of(x).base)
+    run = backend.link(two_kernels())
+    run([out, x], [1, 0])
+    assert whole() is not None
+    del x
+    gc.collect()
+    assert whole() is None
+    np.testing.assert_array_equal(read(backend, out), expected(X, 1, 0))
+    backend.free(out)
+    backend.free(out)
 
 
 def test_memory_that_is_not_there(backend: CpuBackend) -> None:
