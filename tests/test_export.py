@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import entry_points
@@ -104,10 +106,10 @@ def test_the_gpt(batch: int, tmp_path: Path) -> None:
         file.name: file.read_bytes() for file in folder.iterdir() if file.suffix in (".c", ".h", ".bin")
     }
     again = tmp_path / "again"
-    assert (
-        uopc("export", "gpt", "--checkpoint", str(checkpoint), "--out", str(again), "--batch", str(batch))
-        == 0
-    )
+    command = ["uopc", "export", "gpt", "--checkpoint", str(checkpoint), "--out", str(again)]
+    program = str(Path(sys.executable).parent / command[0])
+    env = {**os.environ, "PYTHONHASHSEED": str(batch), "UOP_CACHE": str(tmp_path / "cache")}
+    subprocess.run([program, *command[1:], "--batch", str(batch)], env=env, check=True, capture_output=True)
     assert written == {name: (again / name).read_bytes() for name in written}
 
 
