@@ -211,7 +211,6 @@ class _Tables:
 
     def __init__(self, plan: Plan, programs: Sequence[CpuProgram]) -> None:
         memory = allocate(plan.arena)
-        arena = int(ffi.cast("uintptr_t", memory.data))
         inputs = {param: number for number, param in enumerate(plan.inputs)}
         scalars = {param: number for number, param in enumerate(plan.scalars)}
         pointers: list[int] = []
@@ -225,7 +224,7 @@ class _Tables:
                 if param.arg.size is None:
                     gathers.append(_number(scalars, given))
                 elif given.op is Ops.ALLOC:
-                    pointers.append(arena + _offset(plan, given))
+                    pointers.append(memory.data + _offset(plan, given))
                 else:
                     patches.append((len(pointers), _number(inputs, given)))
                     pointers.append(0)

@@ -19,7 +19,6 @@ import pytest
 from uop_codegen_c.cache import KernelSource, active_compiler
 from uop_codegen_c.cpu import CpuBackend, threads
 from uop_codegen_c.doctor import doctor
-from uop_codegen_c.loader import ffi
 from uop_codegen_c.machine import this_machine
 from uop_codegen_c.memory import Memory, bytes_of
 from uop_codegen_c.runtime import scalar_bits
@@ -364,7 +363,7 @@ def test_the_generator_of_this_package_is_the_default() -> None:
 def test_memory_is_aligned(backend: CpuBackend, nbytes: int) -> None:
     data = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8)
     memory = filled(backend, data)
-    assert int(ffi.cast("uintptr_t", memory.data)) % 64 == 0
+    assert memory.data % 64 == 0
     np.testing.assert_array_equal(read(backend, memory, np.uint8), data)
 
 
