@@ -420,6 +420,13 @@ def test_debug_prints_kernels_and_times(backend: CpuBackend, capsys: pytest.Capt
     assert "GB/s" not in second
     run([out, x], [0.5, 2])
     assert capsys.readouterr().out == ""
+    backend.free(x)
+    with (
+        override(ir_settings, debug=2),
+        pytest.raises(BackendError, match="memory 1 of the plan has been freed"),
+    ):
+        run([out, x], [0.5, 2])
+    assert capsys.readouterr().out == ""
 
 
 def test_a_missing_compiler_is_told_when_something_is_compiled() -> None:
