@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from uop_ir import INDEX_MAPS, BoundsError, Ops, UOp, definition
+from uop_ir import INDEX_MAPS, Ops, UOp, definition
 from uop_rewrite import (
     Before,
     Pass,
@@ -16,17 +16,16 @@ from uop_rewrite import (
     Rule,
     RuleSet,
     Simplify,
-    bounds,
     check_order,
     graph_rewrite,
     spread,
 )
 
+from .accesses import check_accesses
 from .accumulate import accumulate
 from .expand import expand
 from .freedoms import Freedoms, current_freedoms
 from .kernel import as_kernel
-from .loops import length
 from .optimize import optimize
 from .rangeify import rangeify
 from .widen import widen
@@ -66,20 +65,9 @@ class CheckBounds(Pass):
     purpose: ClassVar = "every access in range, or guarded"
 
     def run(self, root: UOp) -> UOp:
-        """The same graph. Raises BoundsError for an access that may be out of range and has no validity."""
-        for node in root.toposort():
-            if node.op is not Ops.INDEX or len(node.src) == 3:
-                continue
-            lo, hi = bounds(node.src[1])
-            size = length(node.src[0])
-            if size and not 0 <= lo <= hi < size and not _empty(node):
-                raise BoundsError(f"{node.src[0]!r} of {size} elements is accessed at {lo} to {hi}")
+        """The same graph. Raises BoundsError for an access that may be out of range, where it is valid."""
+        check_accesses(root.toposort())
         return root
-
-
-def _empty(node: UOp) -> bool:
-    """Whether a node stands in a loop that runs no time."""
-    return any(n.op is Ops.RANGE and bounds(n.src[0])[1] == 0 for n in node.toposort())
 
 
 @dataclass(frozen=True)

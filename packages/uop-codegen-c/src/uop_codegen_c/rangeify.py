@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from uop_ir import (
     INDEX_MAPS,
+    REDUCE_IDENTITY,
     AxisType,
     BackendError,
     Ops,
@@ -111,6 +112,8 @@ def rangeify(body: UOp) -> UOp:
     for store in body.src:
         if store.op is not Ops.STORE:
             raise VerifyError(f"a kernel's body is a SINK of STOREs, has {store.op!r}")
+        if _is_empty(store.src[0].shape):
+            continue
         ranges = state.new_ranges(store.src[0].shape, store.src[0].shape, AxisType.LOOP)
         stores.append((store, ranges))
         state.demand(store.src[0], ranges, None)
@@ -224,15 +227,25 @@ def _build_memory(state: Lowering, node: UOp, want: Demand) -> UOp:
     return node.index(*want.at, *(() if want.valid is None else (want.valid,))).load()
 
 
+def _is_empty(shape: tuple[int | UOp, ...]) -> bool:
+    """Whether there is an axis without elements. No code is made for them: it would stand before a loop that never
+    runs, and read what is not there."""
+    return any(bounds(index(d))[1] == 0 for d in shape)
+
+
 def _demand_reduce(state: Lowering, node: UOp, want: Demand) -> None:
+    if _is_empty(node.src[0].shape[node.ndim :]):
+        return
     state.demand(node.src[0], want.at + state.reduce_ranges(node, want), want.valid)
 
 
 def _build_reduce(state: Lowering, node: UOp, want: Demand) -> UOp:
     """Narrow floats are folded in f32. An axis of size 1 is folded without a loop: identity + x."""
+    op = node.arg[0]
+    if _is_empty(node.src[0].shape[node.ndim :]):
+        return UOp.const(node.dtype, REDUCE_IDENTITY[op](node.dtype))
     ranges = state.reduce_ranges(node, want)
     value = state.value(node.src[0], want.at + ranges, want.valid)
-    op = node.arg[0]
     wide = value.cast(dtypes.f32) if node.dtype in NARROW else value
     loops = tuple(r for r in ranges if r.op is Ops.RANGE)
     if loops:
@@ -276,11 +289,15 @@ def _stage_ranges(state: Lowering, node: UOp) -> tuple[UOp, ...]:
 
 
 def _demand_stage(state: Lowering, node: UOp, want: Demand) -> None:
+    if _is_empty(node.shape):
+        return
     state.demand(node.src[0], _stage_ranges(state, node), None)
 
 
 def _build_stage(state: Lowering, node: UOp, want: Demand) -> UOp:
-    """Fill scratch memory once, with loops of its own, and read it at the position wanted."""
+    """Fill scratch memory once, with loops of its own, and read it at the position wanted; 0 where there is none."""
+    if _is_empty(node.shape):
+        return UOp.const(node.dtype, 0)
     ranges = _stage_ranges(state, node)
     key = (node, "fill")
     if key not in state.ranges:

@@ -10,17 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from uop_ir import BackendError, Ops, UOp, dtypes
-from uop_rewrite import bounds
 
 from . import ctext
+from .accesses import check_accesses, index_width
 from .dialect import Argument, C, Dialect
 from .expressions import expression
-from .loops import length
 from .names import scalar_name
 from .statements import statement
 from .writer import Renderer, Text, memory_of
-
-I32 = (-(1 << 31), (1 << 31) - 1)
 
 
 def render(
@@ -28,14 +25,17 @@ def render(
 ) -> tuple[list[str], str]:
     """The helpers and the function of a linear program; `params` in the order of a CALL's arguments.
 
-    Raises BackendError where the program has a type or an op that the language has not.
+    Raises BackendError where the program has a type or an op that the language has not, BoundsError where an access
+    may be out of range, or an index beyond 64 bits.
     """
     r = Renderer(dialect, expression)
     r.uses = _count_uses(order)
     r.hoisted = _hoisted(order)
     r.stores = frozenset(n.src[1] for n in order if n.op is Ops.STORE)
     r.stored = frozenset(memory_of(n.src[0]) for n in order if n.op is Ops.STORE)
-    r.index_type = "int" if all(map(_fits, _computed_indices(order))) else "int64_t"
+    check_accesses(order)
+    wide, r.anywhere = index_width(order)
+    r.index_type = "int64_t" if wide else "int"
     opening = dialect.opening(name, _arguments(r, params, set(order)), order)
     r.helpers.update(opening.helpers)
     for line in opening.lines:
@@ -46,24 +46,6 @@ def render(
     text = f"{opening.head}\n{body}\n}}"
     definitions = [*ctext.typedefs([*r.helpers.values(), text]), *r.helpers.values()]
     return [dialect.spell(d) for d in definitions], dialect.spell(text)
-
-
-def _computed_indices(order: Sequence[UOp]) -> list[UOp]:
-    """The index arithmetic that may run: positions behind a validity run only where it holds, so within memory."""
-    seen: set[UOp] = set()
-    stack = [order[-1], *(n for n in order if n.op is Ops.IF)]
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            guarded = node.op is Ops.INDEX and len(node.src) == 3 and length(node.src[0]) <= I32[1]
-            stack.extend((node.src[0], node.src[2]) if guarded else node.src)
-    return [n for n in seen if n.dtype is dtypes.index]
-
-
-def _fits(node: UOp) -> bool:
-    lo, hi = bounds(node)
-    return I32[0] <= lo and hi <= I32[1]
 
 
 def _count_uses(order: Sequence[UOp]) -> Counter[UOp]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from uop_ir import AddrSpace, AxisType, BackendError, Kind, Ops, UOp, dtypes
-from uop_rewrite import build, linear
 
 from . import ctext
+from .accesses import lanes_of, stride
 from .expressions import expression
 from .loops import length
-from .rangeify import simplify
 from .writer import BITS, CHOICE, COMPARE, SUM, UNARY, Renderer, Text, lane_of, memory_of
 
 #: A text longer than this gets a name although it is used once.
@@ -81,44 +80,24 @@ def _store(r: Renderer, node: UOp) -> None:
     guard = place.src[2] if len(place.src) == 3 else None
     base = r.text(memory).text
     position = place.src[1]
-    stride = None if lanes == 1 else _stride(position)
-    if guard is not None and (guard.shape or stride is None) and lanes > 1:
+    step = None if lanes == 1 else stride(position)
+    if guard is not None and (guard.shape or step is None) and lanes > 1:
         raise BackendError("a vector store with a validity for each lane", remedy="OPT=0")
     if guard is not None:
         r.line(f"if ({r.text(guard).text}) {{")
         r.depth += 1
     if lanes == 1:
         r.line(f"{base}[{r.text(position).text}] = {text};")
-    elif stride is not None and stride[1] == 1:
+    elif step is not None and step[1] == 1:
         name = r.helper(ctext.store_helper(memory.dtype, lanes))
-        r.line(f"{name}({base} + {r.text(stride[0]).within(SUM)}, {text});")
+        r.line(f"{name}({base} + {r.text(step[0]).within(SUM)}, {text});")
     else:
         name = r.name(memory.dtype, lanes, text)
-        for lane, at in enumerate(_lanes(position, lanes)):
+        for lane, at in enumerate(lanes_of(position, lanes)):
             r.line(f"{base}[{r.text(at).text}] = {lane_of(name, memory.dtype, lane)};")
     if guard is not None:
         r.depth -= 1
         r.line("}")
-
-
-def _stride(position: UOp) -> tuple[UOp, int] | None:
-    """(first, step) where the lanes of a position are first + step * lane; else None."""
-    form = linear(position)
-    vectors = [(t, k) for t, k in form.terms if t.shape]
-    if len(vectors) != 1 or not _is_iota(vectors[0][0]):
-        return None
-    rest = type(form)(tuple((t, k) for t, k in form.terms if not t.shape), form.constant)
-    return build(rest), vectors[0][1]
-
-
-def _is_iota(node: UOp) -> bool:
-    return node.op is Ops.STACK and all(s.op is Ops.CONST and s.value == i for i, s in enumerate(node.src))
-
-
-def _lanes(position: UOp, lanes: int) -> list[UOp]:
-    """The position of each lane, as scalars."""
-    iotas = [n for n in position.toposort() if n.op is Ops.STACK]
-    return [simplify(position.substitute({n: n.src[lane] for n in iotas})) for lane in range(lanes)]
 
 
 def _load(r: Renderer, node: UOp) -> None:
@@ -148,16 +127,16 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
     base = r.text(memory).text
     valid = place.src[2] if len(place.src) == 3 else None
     t = ctext.vector(node.dtype, lanes)
-    stride = _stride(place.src[1])
-    if stride is not None and stride[1] == 1 and (valid is None or not valid.shape):
+    step = stride(place.src[1])
+    if step is not None and step[1] == 1 and (valid is None or not valid.shape):
         name = r.helper(ctext.load_helper(node.dtype, lanes))
-        text = f"{name}({base} + {r.text(stride[0]).within(SUM)})"
+        text = f"{name}({base} + {r.text(step[0]).within(SUM)})"
         return (
             Text(text)
             if valid is None
             else Text(f"{r.text(valid).within(BITS)} ? {text} : ({t}){{0}}", CHOICE)
         )
-    elements = [f"{base}[{r.text(at).text}]" for at in _lanes(place.src[1], lanes)]
+    elements = [f"{base}[{r.text(at).text}]" for at in lanes_of(place.src[1], lanes)]
     if node.dtype is dtypes.bool:
         elements = [f"-{e}" for e in elements]
     if valid is not None:
@@ -172,7 +151,11 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
 def _value(r: Renderer, node: UOp) -> None:
     if node.dtype.kind is Kind.VOID:
         raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
-    if node.dtype is dtypes.index or (node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU):
+    if node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU:
+        return
+    if node.dtype is dtypes.index:
+        if node in r.anywhere and r.uses[node] > 1 and len(r.text(node).text) > LONG:
+            r.texts[node] = Text(r.name(node.dtype, 1, r.text(node).text))
         return
     text = expression(r, node)
     wanted = r.uses[node] > 1 or node in r.hoisted or (len(text.text) > LONG and node not in r.stores)

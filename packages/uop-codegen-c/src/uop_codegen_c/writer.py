@@ -40,6 +40,8 @@ class Renderer:
     hoisted: frozenset[UOp] = frozenset()
     stored: frozenset[UOp] = frozenset()
     stores: frozenset[UOp] = frozenset()
+    #: index arithmetic that is in range of its type wherever it is computed
+    anywhere: frozenset[UOp] = frozenset()
     declared: set[UOp] = field(default_factory=set)
     index_type: str = "int"
     values: int = 0

@@ -102,6 +102,6 @@ def test_an_access_out_of_bounds_is_refused_with_node_and_interval(tmp_path: Pat
         "%0 = param 4 : dtype=f32 slot=0\n%1 = const 5 : dtype=index\n%2 = range %1 : id=0 axis=loop\n"
         "%3 = index %0, %2\n%4 = const 0x0p+0 : dtype=f32\n%5 = store %3, %4\n%6 = end %5, %2\n%7 = sink %6\n"
     )
-    with pytest.raises(UopError, match="4 elements is accessed at 0 to 4") as error:
+    with pytest.raises(UopError, match="elements 0 to 4 of param slot=0, which has 4") as error:
         compile_command([str(path), "--from", "bounds"])
     assert error.value.exit_code == 4

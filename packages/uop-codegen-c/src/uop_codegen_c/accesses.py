@@ -1,0 +1,178 @@
+"""Accesses: each is proved to stay in its memory, or refused; and how many bits their arithmetic needs. Week 2.
+
+A position must be in range for all values of its ranges and of what is loaded, by its bounds; behind a validity, where
+the validity holds. What cannot be proved is refused: a kernel never relies on its data to be good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes
+from uop_rewrite import bounds, bounds_given, build, linear
+
+from .loops import length, open_ranges
+from .rangeify import simplify
+
+Interval: TypeAlias = tuple[int, int]
+
+I32: Interval = (-(1 << 31), (1 << 31) - 1)
+I64: Interval = (-(1 << 63), (1 << 63) - 1)
+
+
+def check_accesses(program: Iterable[UOp]) -> None:
+    """Prove that every LOAD and STORE of a program at loop or linear level stays in its memory.
+
+    Raises BoundsError for one that may not, with the node, the interval of its position and the size.
+    """
+    for node, condition in _under_conditions(program):
+        if node.op in (Ops.LOAD, Ops.STORE):
+            place = node.src[0]
+            low, high = _reach(place, condition)
+            size = length(place.src[0])
+            if low <= high and not 0 <= low <= high < size and not _never_runs(place):
+                raise BoundsError(
+                    f"{_expression(place)}: elements {low} to {high} of {_memory(place)}, which has {size}",
+                    remedy="INDEX with a validity that keeps it in range",
+                    node=place,
+                )
+
+
+def _reach(place: UOp, condition: UOp | None) -> Interval:
+    """The least and the greatest position of an access where a condition holds; (1, 0) where it never does."""
+    at = place.src[1]
+    low, high = bounds(at)
+    if condition is None or 0 <= low <= high < length(place.src[0]):
+        return low, high
+    positions, conditions = [at], [condition]
+    if at.shape or condition.shape:
+        positions, conditions = (lanes_of(n, length(place)) for n in (at, condition))
+    found = [bounds_given(c, p) for p, c in zip(positions, conditions, strict=True) if bounds(c)[1]]
+    return min((f[0] for f in found), default=1), max((f[1] for f in found), default=0)
+
+
+def _under_conditions(program: Iterable[UOp]) -> Iterator[tuple[UOp, UOp | None]]:
+    """Each node with the condition under which it acts: its validity, and the IFs around it."""
+    around: list[UOp] = []
+    for node in program:
+        if node.op is Ops.IF:
+            around.append(node.src[0])
+        elif node.op is Ops.ENDIF:
+            around.pop()
+        conditions = list(around)
+        if node.op in (Ops.LOAD, Ops.STORE):
+            conditions += node.src[0].src[2:]
+        condition = None
+        for c in conditions:
+            condition = c if condition is None else condition & c
+        yield node, condition
+
+
+def _never_runs(place: UOp) -> bool:
+    """Whether an access stands in a loop of no iterations."""
+    return any(bounds(r.src[0])[1] == 0 for r in open_ranges(place))
+
+
+def _expression(node: UOp) -> str:
+    return str(node).rpartition(" : ")[0]
+
+
+def _memory(place: UOp) -> str:
+    memory = place.src[0]
+    while memory.op is Ops.AFTER:
+        memory = memory.src[0]
+    return f"{memory.op.value} slot={memory.arg.slot}"
+
+
+# vectors
+
+
+def lanes_of(node: UOp, lanes: int) -> list[UOp]:
+    """A position or a condition for each lane, as scalars. Kept in its memo."""
+    if "lanes" not in node.memo:
+        iotas = [n for n in node.toposort() if n.op is Ops.STACK]
+        node.memo["lanes"] = [
+            simplify(node.substitute({n: n.src[lane] for n in iotas})) if iotas else node
+            for lane in range(lanes)
+        ]
+    found: list[UOp] = node.memo["lanes"]
+    return found
+
+
+def stride(position: UOp) -> tuple[UOp, int] | None:
+    """(first, step) where the lanes of a position are first + step * lane; else None. Kept in its memo."""
+    if "stride" not in position.memo:
+        form = linear(position)
+        vectors = [(t, k) for t, k in form.terms if t.shape]
+        position.memo["stride"] = None
+        if len(vectors) == 1 and _is_iota(vectors[0][0]):
+            rest = type(form)(tuple((t, k) for t, k in form.terms if not t.shape), form.constant)
+            position.memo["stride"] = build(rest), vectors[0][1]
+    found: tuple[UOp, int] | None = position.memo["stride"]
+    return found
+
+
+def _is_iota(node: UOp) -> bool:
+    return node.op is Ops.STACK and all(s.op is Ops.CONST and s.value == i for i, s in enumerate(node.src))
+
+
+def _addresses(place: UOp) -> Sequence[UOp]:
+    """The index arithmetic that an access is written with."""
+    position = place.src[1]
+    if not position.shape:
+        return (position,)
+    found = stride(position)
+    return (found[0],) if found is not None and found[1] == 1 else lanes_of(position, length(position))
+
+
+# width
+
+
+def index_width(program: Iterable[UOp]) -> tuple[bool, frozenset[UOp]]:
+    """Whether some index of a linear program needs 64 bits, and the indices that are in range wherever they stand.
+
+    What stands behind a validity is computed only where that holds. Raises BoundsError for an index that may not fit
+    64 bits.
+    """
+    width = _Width()
+    for node, condition in _under_conditions(program):
+        if node.op in (Ops.LOAD, Ops.STORE):
+            if node.src[0].addrspace is not AddrSpace.REG:
+                for at in _addresses(node.src[0]):
+                    width.enter(at, condition)
+        elif node.op is not Ops.INDEX and (node.dtype is not dtypes.index or node.op is Ops.RANGE):
+            for s in node.src:
+                if s.dtype is dtypes.index and s.op is not Ops.RANGE:
+                    width.enter(s, None)
+    return width.wide, frozenset(width.narrow if not width.wide else width.narrow | width.long)
+
+
+class _Width:
+    """Gathers the indices that are computed, by how many bits they need whatever holds."""
+
+    def __init__(self) -> None:
+        self.narrow: set[UOp] = set()
+        self.long: set[UOp] = set()
+        self.wide = False
+
+    def enter(self, root: UOp, condition: UOp | None) -> None:
+        """An index, and those that it is computed from, where a condition holds."""
+        for node in root.toposort(gate=lambda n: n not in self.narrow and n.dtype is dtypes.index):
+            if node in self.narrow or node.dtype is not dtypes.index:
+                continue
+            low, high = bounds(node)
+            if I32[0] <= low and high <= I32[1]:
+                self.narrow.add(node)
+                continue
+            if I64[0] <= low and high <= I64[1]:
+                self.long.add(node)
+            if condition is not None:
+                low, high = bounds_given(condition, node)
+            if low < I64[0] or I64[1] < high:
+                raise BoundsError(
+                    f"{_expression(node)}: an index of {low} to {high}, which 64 bits do not hold",
+                    remedy="bound what it is computed from",
+                    node=node,
+                )
+            self.wide = self.wide or low < I32[0] or I32[1] < high

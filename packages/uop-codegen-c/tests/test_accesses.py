@@ -1,0 +1,191 @@
+"""Every access is proved in range, or refused: with the node, the interval of its position, and the memory's size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uop_codegen_c import Freedoms, generate, linearize, render, stages
+from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes, index, run_program
+
+R, Q = UOp.range(8, 0), UOp.range(3, 1)
+OUT, MEMORY = UOp.param(0, 32, dtypes.f32), UOp.param(1, 16, dtypes.f32)
+N = UOp.variable("n", 0, 9)
+
+
+def text(*nests: UOp) -> str:
+    """The C of a program of loops, through all passes from the check on."""
+    body = UOp.sink(*nests)
+    *_, (_, root) = stages(body, Freedoms(), "bounds")
+    order = linearize(root)
+    params = [n for n in order if n.op is Ops.PARAM]
+    return render("kernel", order, sorted(params, key=lambda p: p.arg.size is None))[1]
+
+
+def reads(place: UOp) -> UOp:
+    """A loop nest that stores what stands at a place."""
+    return OUT.index(R * 3 + Q).store(place.load()).end(R, Q)
+
+
+def at_least(low: int, node: UOp) -> UOp:
+    return index(low - 1) < node
+
+
+@pytest.mark.parametrize(
+    ("at", "interval"),
+    [
+        (R * 2 + Q, "0 to 16"),
+        (R - Q, "-2 to 7"),
+        (R + N, "0 to 16"),
+        (UOp.param(2, 8, dtypes.u8).index(R).load().cast(dtypes.index), "0 to 255"),
+        (index(16), "16 to 16"),
+    ],
+    ids=str,
+)
+def test_what_may_be_outside_is_refused(at: UOp, interval: str) -> None:
+    for nest in (reads(MEMORY.index(at)), MEMORY.index(at).store(UOp.const(dtypes.f32, 1.0)).end(R, Q)):
+        message = rf"index\(param1, .*\): elements {interval} of param slot=1, which has 16"
+        with pytest.raises(BoundsError, match=message) as refused:
+            text(nest)
+        assert isinstance(refused.value.node, UOp)
+        assert refused.value.node.src[1] is at
+
+
+@pytest.mark.parametrize(
+    ("at", "valid", "interval"),
+    [
+        (R * 3 + Q, R < 6, "0 to 17"),
+        (R - Q, at_least(-1, R - Q), "-1 to 7"),
+        (R * 3 + Q, (R < 4) | (Q < 1), "0 to 23"),
+        (R * 3 + Q, UOp.param(2, 1, dtypes.bool).index(index(0)).load(), "0 to 23"),
+    ],
+    ids=str,
+)
+def test_a_validity_that_does_not_keep_it_inside_is_refused(at: UOp, valid: UOp, interval: str) -> None:
+    with pytest.raises(BoundsError, match=f": elements {interval} of param slot=1, which has 16"):
+        text(reads(MEMORY.index(at, valid)))
+
+
+ROW = UOp.param(2, 8, dtypes.i64).index(R).load().cast(dtypes.index)
+
+
+@pytest.mark.parametrize(
+    ("at", "valid"),
+    [
+        (R * 3 + Q, R < 5),
+        (R - Q, at_least(0, R - Q)),
+        (R * 3 + Q - 4, at_least(4, R * 3 + Q) & (R < 6) & (Q < 2)),
+        (ROW * 3 + Q, at_least(0, ROW) & (ROW < 5)),
+        (R * 3 + Q, (R < 5) & UOp.param(2, 1, dtypes.bool).index(index(0)).load()),
+        (R + 9 + N, R + N < 7),
+        (R + 99, R < 0),
+    ],
+    ids=str,
+)
+def test_a_validity_that_keeps_it_inside(at: UOp, valid: UOp) -> None:
+    assert "?" in text(reads(MEMORY.index(at, valid))) or valid is (R < 0)
+
+
+def test_scratch_memory_too() -> None:
+    memory = UOp.alloc(0, 7, dtypes.f32, AddrSpace.LOCAL)
+    fill = memory.index(R).store(UOp.const(dtypes.f32, 1.0)).end(R)
+    with pytest.raises(BoundsError, match="elements 0 to 7 of alloc slot=0, which has 7"):
+        text(OUT.index(Q).store(memory.after(fill).index(Q).load()).end(Q))
+
+
+def test_the_lanes_of_a_vector_are_all_inside() -> None:
+    """What a pass before it makes, the renderer looks at again."""
+    lanes = UOp(Ops.STACK, [index(i) for i in range(4)])
+    for count, good in ((4, True), (5, False)):
+        r = UOp.range(count, 0)
+        value = MEMORY.index(r * 4 + lanes).load()
+        order = linearize(UOp.sink(OUT.index(r * 4 + lanes).store(value).end(r)))
+        if good:
+            assert "load_f32x4" in render("kernel", order, [OUT, MEMORY])[1]
+            continue
+        with pytest.raises(BoundsError, match="elements 0 to 19 of param slot=1, which has 16"):
+            render("kernel", order, [OUT, MEMORY])
+
+
+def test_memory_without_elements_is_only_there_in_loops_that_never_run() -> None:
+    nothing, never = UOp.param(1, 0, dtypes.f32), UOp.range(0, 5)
+    with pytest.raises(BoundsError, match="elements 0 to 7 of param slot=1, which has 0"):
+        text(reads(nothing.index(R)))
+    order = linearize(UOp.sink(OUT.index(index(0)).store(nothing.index(never).load()).end(never)))
+    assert "ridx5 < 0" in render("kernel", order, [OUT, nothing])[1]
+
+
+def test_what_has_no_elements_is_not_read_before_a_loop_that_never_runs() -> None:
+    nothing = UOp.param(1, 0, dtypes.f32)
+    for value in (nothing * 2.0, nothing.reshape((0, 1)).expand((0, 3)).reduce(Ops.ADD, 1)):
+        body = UOp.sink(UOp.param(0, 0, dtypes.f32).store(value))
+        assert "data1" not in generate(body).text
+    total = nothing.reshape((1, 0)).expand((3, 0)).reduce(Ops.MAX, 1)
+    assert "data1" not in generate(UOp.sink(UOp.param(0, 3, dtypes.f32).store(total))).text
+    padded = UOp(Ops.STAGE, (nothing,), AddrSpace.LOCAL).pad(((1, 2),))
+    assert "data1" not in generate(UOp.sink(UOp.param(0, 3, dtypes.f32).store(padded))).text
+
+
+def test_an_index_that_64_bits_do_not_hold_is_refused() -> None:
+    far = ROW * (1 << 62)
+    with pytest.raises(BoundsError, match=r"mul\(cast\(.*an index of -\d+ to \d+, which 64 bits do not hold"):
+        text(OUT.index(R).store((far % 7).eq(ROW).where(UOp.const(dtypes.f32, 1.0), 0.0)).end(R))
+    assert "int64_t" in text(reads(MEMORY.index(far, ROW.eq(0))))
+
+
+@pytest.mark.parametrize("free", [Freedoms(), Freedoms(optimize=False)], ids=["optimized", "plain"])
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 31, 33])
+def test_windows_of_padded_images(
+    run_cpu: Callable[..., Any], run_interp: Callable[..., Any], free: Freedoms, size: int
+) -> None:
+    """Positions of two sums, each behind a mask of its own: a 3 by 3 window over an image padded by 1."""
+    image = UOp.param(1, size * size, dtypes.i32).reshape((size, size)).pad(((1, 1), (1, 1)))
+    windows = [image.shrink(((i, i + size), (j, j + size))) for i, j in itertools.product(range(3), repeat=2)]
+    total = windows[0]
+    for window in windows[1:]:
+        total = total.maximum(window)
+    body = UOp.sink(UOp.param(0, size * size, dtypes.i32).reshape((size, size)).store(total))
+    generate(body, free)
+    given_ = [
+        np.zeros(size * size, np.int32),
+        np.random.default_rng(0).permutation(size * size).astype(np.int32),
+    ]
+    np.testing.assert_array_equal(run_cpu(body, given_)[0], run_interp(body, given_)[0])
+
+
+@pytest.mark.net
+@given(data=st.data())
+def test_what_is_accepted_stays_inside_when_interpreted(data: st.DataObject) -> None:
+    """The interpreter looks at each access as it happens."""
+
+    def number(depth: int = 2) -> UOp:
+        leaf = data.draw(st.sampled_from([R, Q, N]))
+        k = data.draw(st.integers(1, 5))
+        if not depth:
+            return leaf
+        other = number(depth - 1)
+        return data.draw(
+            st.sampled_from([leaf * k, leaf + k, leaf - k, leaf // k, leaf % k, leaf + other, leaf - other])
+        )
+
+    def condition() -> UOp:
+        low, high = data.draw(st.integers(-3, 9)), data.draw(st.integers(2, 20))
+        x = data.draw(st.sampled_from([at, number(), R + Q, R - Q]))
+        return data.draw(st.sampled_from([at_least(low, x), x < high, x.eq(high)]))
+
+    at = number()
+    place = MEMORY.index(at, at_least(0, at) & condition() & condition())
+    nest = reads(place) if data.draw(st.booleans()) else place.store(UOp.const(dtypes.f32, 1.0)).end(R, Q)
+    try:
+        text(nest)
+    except BoundsError:
+        return
+    for n in range(10):
+        memory = {OUT: np.zeros(32, np.float32), MEMORY: np.ones(16, np.float32)}
+        run_program(UOp.sink(nest), memory, {N: n})
