@@ -119,7 +119,7 @@ TRAIN = """\
 #include <string.h>
 
 int main(void) {
-    step *model = step_load("step.bin");
+    step_model *model = step_load("step.bin");
     FILE *file = fopen("batches", "rb");
     if (model == NULL || file == NULL) {
         return 1;

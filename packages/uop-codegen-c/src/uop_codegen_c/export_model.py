@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,6 +18,13 @@ from .ctext import SCALAR
 from .generated import remembered
 from .names import KEYWORDS, identifier
 
+#: No names of models: they are those of other files and rules of the folder, or of headers of C that a program with
+#: -Iout would look for in it.
+TAKEN = re.compile(
+    "main|makefile|clean|assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|"
+    "stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype|omp",
+    re.IGNORECASE,
+)
 #: The first bytes of a file of weights: a line of text, padded with zeros.
 HEAD = 64
 ALIGNMENT = 64
@@ -96,9 +103,13 @@ def make_model(
     Raises UopError for names that will not do, BackendError for a plan whose memory is not all named, and where a
     kernel cannot be C.
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or KEYWORDS.fullmatch(name):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise UopError(
             f"a model cannot be called {name!r} in C", remedy="a name of letters, digits and underscores"
+        )
+    if TAKEN.fullmatch(name):
+        raise UopError(
+            f"a model cannot be called {name!r}: a file of that name is another", remedy="another name"
         )
     free = [*inputs, *outputs, *scalars, "weights"]
     twice = sorted({n for n in free if free.count(n) > 1})
@@ -113,7 +124,7 @@ def make_model(
         _tensors("w", weights, changed),
         _tensors("in", inputs, changed),
         _tensors("out", outputs, changed),
-        tuple(Scalar(n, _argument_name(m), scalars[n]) for n, m in _members("", scalars).items()),
+        tuple(Scalar(n, m, scalars[n]) for n, m in _members(scalars, _argument_name).items()),
     )
     named = {t.param for t in (*model.weights, *model.inputs, *model.outputs)}
     for param in plan.inputs:
@@ -160,7 +171,7 @@ def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
 
 def _tensors(prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp]) -> tuple[Tensor, ...]:
     found = []
-    for name, member in _members(f"{prefix}_", given).items():
+    for name, member in _members(given, lambda name: f"{prefix}_{identifier(name)}").items():
         value = given[name]
         param = value
         while param.op is Ops.RESHAPE:
@@ -174,11 +185,11 @@ def _tensors(prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp]) -> 
     return tuple(found)
 
 
-def _members(prefix: str, names: Sequence[str] | Mapping[str, UOp]) -> dict[str, str]:
+def _members(names: Iterable[str], spelled: Callable[[str], str]) -> dict[str, str]:
     """A C name for each name; two that would be one are told apart by a number."""
     found: dict[str, str] = {}
     for name in names:
-        plain = member = prefix + identifier(name)
+        plain = member = spelled(name)
         number = 2
         while member in found.values():
             member, number = f"{plain}_{number}", number + 1
@@ -186,11 +197,12 @@ def _members(prefix: str, names: Sequence[str] | Mapping[str, UOp]) -> dict[str,
     return found
 
 
-def _argument_name(member: str) -> str:
-    """A name for an argument of a C function beside `model`."""
-    if member[0].isdigit():
-        return f"n{member}"
-    return f"{member}_" if member == "model" or KEYWORDS.fullmatch(member) else member
+def _argument_name(name: str) -> str:
+    """A name for an argument of a C function beside `model`; one of capitals could be a macro."""
+    plain = identifier(name)
+    if plain[:1].isdigit():
+        return f"n{plain}"
+    return f"{plain}_" if plain == "model" or plain.isupper() or KEYWORDS.fullmatch(plain) else plain
 
 
 def _changed(plan: Plan) -> frozenset[UOp]:

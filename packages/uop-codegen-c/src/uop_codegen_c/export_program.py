@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
 $variables    for (int i = 1; i < argc; i++) {
         weights = (file = value_of(argv[i], "weights")) != NULL ? file : weights;
     }
-    $name *model = ${name}_load(weights);
+    ${name}_model *model = ${name}_load(weights);
     if (model == NULL) {
         return fail(weights, strerror(errno));
     }

@@ -31,18 +31,18 @@ $example
 extern "C" {
 #endif
 
-typedef struct $name $name;
+typedef struct ${name}_model ${name}_model;
 
 /* A new model, its weights from a file or from memory that has the bytes of such a file, all other memory 0. NULL where
    that fails, with errno: EINVAL for weights that are not those of this model. */
-$name *${name}_load(const char *path);
-$name *${name}_init(const void *weights, size_t bytes);
+${name}_model *${name}_load(const char *path);
+${name}_model *${name}_init(const void *weights, size_t bytes);
 
 /* Compute the outputs from the inputs. 0, or EDOM where a variable is out of its bounds: nothing has run then. */
 int ${name}_run($run);
 
 /* Give all memory back; nothing is done for NULL. */
-void ${name}_free($name *model);
+void ${name}_free(${name}_model *model);
 
 $accessors
 
@@ -61,7 +61,7 @@ extern const ${name}_tensor ${name}_outputs[];
 extern const ${name}_tensor ${name}_weights[];
 
 /* The memory of a tensor of these tables. */
-void *${name}_data($name *model, const ${name}_tensor *tensor);
+void *${name}_data(${name}_model *model, const ${name}_tensor *tensor);
 
 #ifdef __cplusplus
 }
@@ -72,22 +72,22 @@ void *${name}_data($name *model, const ${name}_tensor *tensor);
 
 MEMORY = Template("""\
 /* The memory of a model. The weights come first, as they lie in their file behind its first line. */
-struct $name {
+struct ${name}_model {
 $members
 };
 
 #define WEIGHT_BYTES ((size_t)$weights)
-_Static_assert(offsetof(struct $name, scratch) == WEIGHT_BYTES, "weights lie as in their file");
+_Static_assert(offsetof(struct ${name}_model, scratch) == WEIGHT_BYTES, "weights lie as in their file");
 
 static const char first_line[$head] = $line;""")
 
 FUNCTIONS = Template("""\
-$name *${name}_init(const void *weights, size_t bytes) {
+${name}_model *${name}_init(const void *weights, size_t bytes) {
     if (bytes != sizeof first_line + WEIGHT_BYTES || memcmp(weights, first_line, sizeof first_line) != 0) {
         errno = EINVAL;
         return NULL;
     }
-    $name *model = aligned_alloc($alignment, sizeof *model);
+    ${name}_model *model = aligned_alloc($alignment, sizeof *model);
     if (model != NULL) {
         memset(model, 0, sizeof *model);
         memcpy(model, (const char *)weights + sizeof first_line, WEIGHT_BYTES);
@@ -95,13 +95,13 @@ $name *${name}_init(const void *weights, size_t bytes) {
     return model;
 }
 
-$name *${name}_load(const char *path) {
+${name}_model *${name}_load(const char *path) {
     const size_t bytes = sizeof first_line + WEIGHT_BYTES;
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
         return NULL;
     }
-    $name *model = NULL;
+    ${name}_model *model = NULL;
     char *read = malloc(bytes + 1); /* a file that is longer is not ours */
     if (read != NULL) {
         model = ${name}_init(read, fread(read, 1, bytes + 1, file));
@@ -113,11 +113,11 @@ $name *${name}_load(const char *path) {
     return model;
 }
 
-void ${name}_free($name *model) {
+void ${name}_free(${name}_model *model) {
     free(model);
 }
 
-void *${name}_data($name *model, const ${name}_tensor *tensor) {
+void *${name}_data(${name}_model *model, const ${name}_tensor *tensor) {
     return (char *)model + tensor->offset;
 }""")
 
@@ -170,7 +170,7 @@ def source(model: Model) -> str:
 
 def _example(model: Model) -> Iterator[str]:
     name = model.name
-    yield f'       {name} *model = {name}_load("{name}.bin");'
+    yield f'       {name}_model *model = {name}_load("{name}.bin");'
     for t in model.inputs:
         yield f"       {t.type} *{identifier_of(t)} = {name}_input_{identifier_of(t)}(model);  to be filled: {t.text}"
     yield f"       {name}_run({', '.join(['model', *(s.member for s in model.scalars)])});"
@@ -197,11 +197,11 @@ def _accessors(model: Model) -> Iterator[str]:
 
 def _accessor_head(model: Model, kind: str, t: Tensor) -> str:
     const = "const " if kind == "output" else ""
-    return f"{const}{t.type} *{model.name}_{kind}_{identifier_of(t)}({const}{model.name} *model)"
+    return f"{const}{t.type} *{model.name}_{kind}_{identifier_of(t)}({const}{model.name}_model *model)"
 
 
 def _run_arguments(model: Model) -> str:
-    return ", ".join([f"{model.name} *model", *(f"{c_type(s)} {s.member}" for s in model.scalars)])
+    return ", ".join([f"{model.name}_model *model", *(f"{c_type(s)} {s.member}" for s in model.scalars)])
 
 
 # source
@@ -235,7 +235,7 @@ def _table(model: Model, kind: str, tensors: Sequence[Tensor]) -> str:
     lines = [f"const {model.name}_tensor {model.name}_{kind}[] = {{"]
     for t in tensors:
         shape = ", ".join(map(str, t.shape)) or "0"
-        place = f"offsetof(struct {model.name}, {t.member})"
+        place = f"offsetof(struct {model.name}_model, {t.member})"
         name = c_string(t.name)
         lines.append(f'    {{{name}, "{t.param.dtype}", {len(t.shape)}, {{{shape}}}, {t.bytes}, {place}}},')
     return "\n".join([*lines, "    {NULL, NULL, 0, {0}, 0, 0},", "};"])

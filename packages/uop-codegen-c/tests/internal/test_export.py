@@ -176,7 +176,7 @@ USER = """\
 #include <string.h>
 
 int main(void) {
-    small *first = small_load("small.bin"), *second = small_load("small.bin");
+    small_model *first = small_load("small.bin"), *second = small_load("small.bin");
     if (first == NULL || second == NULL || small_load("small.c") != NULL || small_load("none") != NULL) {
         return 1;
     }
@@ -280,11 +280,26 @@ def test_other_weights_of_the_same_layout_fit(built: Path, tmp_path: Path) -> No
     assert (built / "h").read_bytes() == want.tobytes()
 
 
+@pytest.mark.parametrize("name", ["while", "file", "bytes", "first_line", "EINVAL", "malloc", "uint8_t"])
+def test_a_model_may_be_called_like_a_word_of_c_or_of_the_files(name: str, tmp_path: Path) -> None:
+    export(tmp_path, name)
+    make(tmp_path, "CFLAGS=-O0 -Wall -Werror", "OPENMP=")
+    assert (tmp_path / name).exists()
+
+
+def test_scalars_may_be_called_like_the_model_a_macro_or_each_other(tmp_path: Path) -> None:
+    export(tmp_path, scalars={"model": N, "model_": RATE})
+    make(tmp_path, STRICT_C, "OPENMP=")
+    export(tmp_path, scalars={"EDOM": N, "a.b": RATE})
+    make(tmp_path, STRICT_C, "OPENMP=")
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
         ("no-name", {}, "a model cannot be called 'no-name' in C"),
-        ("while", {}, "a model cannot be called 'while' in C"),
+        ("Main", {}, "a model cannot be called 'Main': a file of that name is another"),
+        ("stdint", {}, "a model cannot be called 'stdint'"),
         ("small", {"inputs": {"total": X}}, "two of inputs, outputs, scalars .* are called 'total'"),
         ("small", {"inputs": {"weights": X}}, "are called 'weights'"),
         ("small", {"inputs": {}}, "memory .* of the plan has no name"),
