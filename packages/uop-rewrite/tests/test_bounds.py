@@ -188,6 +188,18 @@ def test_a_choice_by_its_own_comparison() -> None:
     assert bounds(v * v - 1) == (-1, 80)
 
 
+def test_a_range_of_a_product_of_sizes_divided_by_one_of_them() -> None:
+    """All rows and columns of all matrices; where a size is 0 there is no element."""
+    n, m = UOp.variable("n", 0, 5), UOp.variable("m", 0, 7)
+    element = UOp.range(m * n, 0)
+    places = [(i // b, i % b) for a in range(6) for b in range(8) for i in range(a * b)]
+    rows, columns = zip(*places, strict=True)
+    assert bounds(element // m) == (min(rows), max(rows)) == (0, 4)
+    assert bounds(element % m) == (min(columns), max(columns)) == (0, 6)
+    assert bounds(UOp.range(n * m * 3, 0) // n) == (0, 20)
+    assert bounds(element // UOp.variable("other", 0, 7)) == (0, 34)
+
+
 @pytest.mark.parametrize("axis", ["RESHAPE", "EXPAND", "PERMUTE", "FLIP", "SHRINK", "PAD", "STAGE", "COPY"])
 def test_what_moves_values_keeps_their_bounds(axis: str) -> None:
     x = UOp.param(0, 4, dtypes.u8).reshape((4, 1)) % 3 + 5

@@ -34,6 +34,10 @@ PLAIN = UOp.param(0, 4, dtypes.i32).index(number(1)).load()
         (within(1, R + Q, 8) & within(1, S + T, 8), (R + Q) * 8 + (S + T) - 9, (0, 63)),
         (within(1, R + Q, 8) & within(1, S + T, 8), R * 8 + S + Q * 8 + T - 9, (0, 63)),
         (within(1, R + Q, 8), -R - Q, (-8, -1)),
+        # the same with a stride of 2: of 14 * R + 7 * Q one fact says something of 7 * R + 7 * Q, the other of all
+        ((number(0) < R + Q) & (R * 2 + Q < 8), (R * 2 + Q) * 7, (7, 49)),
+        # a position from the end of an axis of symbolic size
+        (R < V, V - R - 1, (0, 8)),
         # a row that an integer in memory names
         (within(0, LOADED, 64), LOADED * 4 + Q, (0, 260)),
         (within(0, LOADED, 64) & (Q < 3), LOADED * 4 + Q, (0, 258)),

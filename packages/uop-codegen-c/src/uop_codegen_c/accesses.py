@@ -43,7 +43,12 @@ def _reach(place: UOp, condition: UOp | None) -> Interval:
     """The least and the greatest position of an access where a condition holds; (1, 0) where it never does."""
     at = place.src[1]
     low, high = bounds(at)
-    if condition is None or 0 <= low <= high < length(place.src[0]):
+    if 0 <= low <= high < length(place.src[0]):
+        return low, high
+    for r in open_ranges(place):
+        if r.op is Ops.RANGE and r.src[0].op is not Ops.CONST:
+            condition = r < r.src[0] if condition is None else condition & (r < r.src[0])
+    if condition is None:
         return low, high
     positions, conditions = [at], [condition]
     if at.shape or condition.shape:

@@ -61,7 +61,7 @@ class Lowering:
                 if size == 1:
                     out.append(index(0))
                 else:
-                    out.append(UOp.range(size, self.count, axis))
+                    out.append(UOp.range(simplify(index(size)), self.count, axis))
                     self.count += 1
             self.ranges[key] = tuple(out)
         return self.ranges[key]

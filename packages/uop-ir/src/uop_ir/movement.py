@@ -47,7 +47,8 @@ def reshape_index(
 ) -> tuple[UOp, ...]:
     """The index into `source` of the element `at` of `shape`, both row-major views of the same elements.
 
-    Axes are matched in groups of equal size, so that an axis that did not change keeps its index as it is.
+    Axes of size 1 are passed over; the others are matched in groups of equal size, so that an axis that did not
+    change keeps its index as it is.
     """
     out: list[UOp] = []
     i = j = 0
@@ -55,6 +56,13 @@ def reshape_index(
         if (i < len(shape) and j < len(source) and shape[i] is source[j]) or _equal(shape, i, source, j):
             out.append(at[i])
             i, j = i + 1, j + 1
+            continue
+        if i < len(shape) and shape[i] == 1:
+            i += 1
+            continue
+        if j < len(source) and source[j] == 1:
+            out.append(index(0))
+            j += 1
             continue
         end, stop = _group(shape, i, source, j)
         flat = flatten(shape[i:end], at[i:end])

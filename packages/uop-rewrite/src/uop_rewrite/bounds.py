@@ -110,6 +110,42 @@ def _multiply(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     return sets.square(src[0]) if node.src[0] is node.src[1] else sets.multiply(src[0], src[1])
 
 
+def _divide(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    """Of a range that has `n * m` values, the quotient by m is less than n."""
+    others = _others(node)
+    found = sets.divide(src[0], src[1])
+    if others is None or src[1].least < 0:
+        return found
+    most = 1
+    for other in others:
+        most *= max(bounds(other)[1], 0)
+    return sets.clip(found, 0, max(most - 1, 0))
+
+
+def _modulo(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
+    """Of a range that has `n * m` values, there are none where m is 0."""
+    found = sets.modulo(src[0], src[1])
+    return (
+        found
+        if _others(node) is None or src[1].least < 0
+        else sets.clip(found, 0, max(src[1].greatest - 1, 0))
+    )
+
+
+def _others(node: UOp) -> tuple[UOp, ...] | None:
+    """The factors of the size of a range besides the one that it is divided by; None where that is no factor."""
+    r, by = node.src
+    if r.op is not Ops.RANGE or by.op is Ops.CONST:
+        return None
+    factors = [r.src[0]]
+    while any(f.op is Ops.MUL for f in factors):
+        factors = [g for f in factors for g in (f.src if f.op is Ops.MUL else (f,))]
+    if by not in factors:
+        return None
+    factors.remove(by)
+    return tuple(factors)
+
+
 def _truth(always: bool, never: bool) -> ValueSet:
     return value_set(int(always), int(not never))
 
@@ -250,8 +286,8 @@ VALUES: dict[Ops, Transfer] = {
     Ops.MUL: _multiply,
     Ops.MULACC: _multiply_add,
     Ops.MAX: _binary(sets.maximum),
-    Ops.DIV: _binary(sets.divide),
-    Ops.MOD: _binary(sets.modulo),
+    Ops.DIV: _divide,
+    Ops.MOD: _modulo,
     Ops.SHL: _bits(sets.shift_left),
     Ops.SHR: _bits(sets.shift_right),
     Ops.CMPLT: _less,

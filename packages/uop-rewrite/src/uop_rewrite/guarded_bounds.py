@@ -79,24 +79,29 @@ def _plain(sum_: Linear, found: Known) -> tuple[int, int]:
 
 def _sum(sum_: Linear, facts: tuple[Fact, ...], found: Known) -> tuple[int, int]:
     """Bounds of a sum: parts of it that facts speak of, the longest first, and the other terms one by one."""
-    left = dict(sum_.terms)
-    least = greatest = sum_.constant
+    opposite = Linear(tuple((t, -k) for t, k in sum_.terms), -sum_.constant)
+    return _least(sum_, facts, found), -_least(opposite, facts, found)
+
+
+def _least(sum_: Linear, facts: tuple[Fact, ...], found: Known) -> int:
+    """sum == factor * (what a fact bounds) + the others: the least by the factors that make it greatest."""
+    left, total = sum_, 0
+    least = _plain(left, found)[0]
     for said in sorted(facts, key=lambda said: -len(said.terms)):
-        first, k = said.terms[0]
-        factor, rest = divmod(left.get(first, 0), k)
-        if (
-            len(said.terms) == 1
-            or not factor
-            or rest
-            or any(left.get(t) != factor * j for t, j in said.terms)
-        ):
+        if len(said.terms) == 1:
             continue
-        low, high = _plain(Linear(said.terms, 0), found)
-        low = low if said.span[0] is None else max(low, said.span[0])
-        high = high if said.span[1] is None else min(high, said.span[1])
-        least += factor * (low if factor > 0 else high)
-        greatest += factor * (high if factor > 0 else low)
-        for term, _ in said.terms:
-            del left[term]
-    low, high = _plain(Linear(tuple(left.items()), 0), found)
-    return least + low, greatest + high
+        for factor in _factors(dict(left.terms), said):
+            limit = said.span[0] if factor > 0 else said.span[1]
+            if limit is None:
+                continue
+            others = left.plus(Linear(said.terms, 0), -factor)
+            new = total + factor * limit + _plain(others, found)[0]
+            if new > least:
+                left, total, least = others, total + factor * limit, new
+                break
+    return least
+
+
+def _factors(left: Mapping[UOp, int], said: Fact) -> list[int]:
+    """How often a fact's sum may be taken out of a sum so that one of the terms is gone."""
+    return list(dict.fromkeys(left[t] // j for t, j in said.terms if t in left and left[t] % j == 0))
