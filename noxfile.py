@@ -217,9 +217,8 @@ def grade(session: nox.Session) -> None:
 
     shutil.rmtree(ROOT / "grades", ignore_errors=True)
     session.install(*group("test"))
-    for (
-        package
-    ) in PACKAGES:  # one by one, so that an import from a package above fails as it does for the student
+    # one by one, so that an import from a package above fails as it does for the student
+    for package in PACKAGES:
         session.install(str(given.get(package, f"./packages/{package}")))
         if package in given:
             session.run("python", "tests/check_origin.py", package, str(given[package]), env=env)

@@ -70,9 +70,8 @@ def _symbol(path: Path, name: str) -> Any:
     """Where a function is; NULL where the object cannot be opened or does not have it."""
     with _lock:
         if path not in _objects:
-            if (
-                "OMP_WAIT_POLICY" not in os.environ
-            ):  # OpenMP reads it once, when the first kernel brings it in
+            # OpenMP reads these once, when the first kernel brings it in
+            if "OMP_WAIT_POLICY" not in os.environ:
                 os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
             opened = _system.dlopen(bytes(path), ffi.RTLD_NOW | ffi.RTLD_LOCAL)
             if opened == ffi.NULL:

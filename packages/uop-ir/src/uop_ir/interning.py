@@ -44,7 +44,8 @@ class _Ref(weakref.ref["UOp"]):
 
 #: Every node that is alive. A key holds the sources, as its node does, and leaves when the node dies.
 alive: dict[Key, _Ref] = {}
-#: Held where an entry is replaced or leaves, and by the slots. A node may die, and so come here again, while its own thread holds it.
+#: Held where an entry is replaced or leaves, and by the slots. A node may die, and so come here again, while its own
+#: thread holds it.
 _lock = threading.RLock()
 
 

@@ -113,9 +113,8 @@ class UOp(Fields):
     def const(dtype: DType, value: float | bool) -> UOp:
         """A constant of shape (); see `constant` for how the value is brought into the type."""
         bits = constant_bits(dtype, value)
-        found = alive.get(
-            (_CONST, (), (dtype, bits))
-        )  # which equals the key with a Const, and takes less to make
+        # the pair equals a Const, and takes less to make
+        found = alive.get((_CONST, (), (dtype, bits)))
         if found is not None:
             known = found()
             if known is not None:

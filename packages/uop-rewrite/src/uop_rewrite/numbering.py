@@ -65,9 +65,8 @@ class Numbering:
         sides[self[after]] = sides.get(self[after], 0) | AFTER
         queue = sorted(-number for number in sides)
         found: dict[int, list[str]] = {BEFORE: [], AFTER: []}
-        apart = sum(
-            side != BOTH for side in sides.values()
-        )  # how many in the queue are known of one term only
+        # how many in the queue are known of one term only
+        apart = sum(side != BOTH for side in sides.values())
         for _ in range(SHOWN):
             if not apart:
                 break

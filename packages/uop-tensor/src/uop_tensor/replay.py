@@ -65,9 +65,8 @@ class State:
         assert tensor is not None
         tensor.uop = captured.last = duplicate(tensor.uop)
         captured.buffer = whole_buffer(tensor.uop)
-        captured.parted = (
-            len(captured.tensors) > 1
-        )  # for this call, equal contents; for the next, a new trace
+        # for this call, equal contents; for the next, a new trace
+        captured.parted = len(captured.tensors) > 1
         captured.tensors = [self.tensor]
 
 
