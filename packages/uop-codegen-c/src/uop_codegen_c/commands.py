@@ -44,6 +44,8 @@ def compile_command(argv: list[str]) -> int:
             span=given.spans[loops[0]],
             remedy="say with --from where it goes on: --from simplify, or --from c for a linear program",
         )
+    if options.seed is not None and not options.main:
+        raise UopError("--seed is for --main", remedy="leave out --seed")
     if options.main:
         print(_program(given, options), end="")
     elif options.emit in STAGES:
@@ -77,13 +79,14 @@ def _program(given: Parsed, options: Namespace) -> str:
     """The C program that runs alone."""
     if options.emit != "c":
         raise UopError(f"--emit {options.emit} has no --main", remedy="leave out --emit")
-    if options.seed < 0:
-        raise UopError(f"--seed {options.seed} is less than 0")
+    seed = options.seed or 0
+    if seed < 0:
+        raise UopError(f"--seed {seed} is less than 0")
     *_, (_, root) = _passes(given, current_freedoms(), options.first)
     order = _order(given, root, options.first)
     whole = options.first == "rangeify"
     params = call_params(as_kernel(given.root)) if whole else _linear_params(order)
-    return standalone(given, source(order, params), params, options.seed, Path(options.file).name)
+    return standalone(given, source(order, params), params, seed, Path(options.file).name)
 
 
 def _passes(given: Parsed, freedoms: Freedoms, first: str) -> Iterator[tuple[str, UOp]]:
@@ -145,5 +148,5 @@ def _parser() -> CommandParser:
         action="store_true",
         help="print a C program with a main that runs alone on the inputs of uopc run, and prints the outputs",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs of --main (default 0)")
+    parser.add_argument("--seed", type=int, help="seed of the inputs of --main (default 0)")
     return parser

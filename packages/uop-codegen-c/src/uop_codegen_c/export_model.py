@@ -16,6 +16,7 @@ from uop_ir import BackendError, Ops, Plan, UOp, UopError, call_params, dtypes
 from .cache import KernelSource
 from .ctext import SCALAR
 from .generated import remembered
+from .kernel import memory_viewed
 from .names import KEYWORDS, identifier
 
 #: No names of models: they are those of other files and rules of the folder, or of headers of C that a program with
@@ -210,16 +211,10 @@ def _changed(plan: Plan) -> frozenset[UOp]:
     found: set[UOp] = set()
     for call in plan.calls:
         body = call.src[0]
-        stored = {_base(n.src[0]) for n in body.toposort() if n.op is Ops.STORE}
+        stored = {memory_viewed(n.src[0]) for n in body.toposort() if n.op is Ops.STORE}
         given = zip(call_params(body), plan.arguments(call), strict=True)
         found.update(argument for param, argument in given if param in stored)
     return frozenset(found)
-
-
-def _base(view: UOp) -> UOp:
-    while view.src:
-        view = view.src[0]
-    return view
 
 
 def c_type(scalar: Scalar) -> str:

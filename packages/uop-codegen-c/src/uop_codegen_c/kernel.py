@@ -41,3 +41,10 @@ def as_kernel(root: UOp) -> UOp:
 def buffers_of(root: UOp) -> list[UOp]:
     """The BUFFERs of a program of values, in the order in which a kernel of it takes them behind its outputs."""
     return [n for n in root.toposort() if n.op is Ops.BUFFER]
+
+
+def memory_viewed(view: UOp) -> UOp:
+    """The memory that a target of a STORE at tensor level is a view of."""
+    while view.src:
+        view = view.src[0]
+    return view

@@ -19,7 +19,7 @@ from uop_ir import Kind, Ops, Parsed, UOp, UopError, dtypes
 
 from .cache import KernelSource
 from .ctext import NARROW, SCALAR
-from .kernel import buffers_of
+from .kernel import buffers_of, memory_viewed
 from .names import identifier
 from .program_text import (
     COMMAND,
@@ -107,7 +107,7 @@ def _head(name: str, seed: int, scalars: Sequence[UOp]) -> str:
 def _arguments(program: Parsed, memory: Sequence[UOp]) -> list[Argument]:
     """What stands behind each argument: as `as_kernel` orders them where the program is one of values."""
     if all(o.dtype is dtypes.void for o in program.outputs):
-        stored = {_base(n.src[0]) for n in program.nodes if n.op is Ops.STORE}
+        stored = {memory_viewed(n.src[0]) for n in program.nodes if n.op is Ops.STORE}
         places = {p.arg.slot: p for p in stored if p.op is Ops.PARAM}
         there = {n.arg.slot: n for n in program.nodes if n.op is Ops.PARAM and n.arg.size is not None}
         return [_stored(program, p, there.get(p.arg.slot), p.arg.slot in places) for p in memory]
@@ -137,12 +137,6 @@ def _name(program: Parsed, node: UOp) -> str:
     spelled = program.spans[node].text.partition("=")[0].strip()
     is_memory = node.op is Ops.BUFFER or (node.op is Ops.PARAM and node.arg.size is not None)
     return f"{spelled} ({node.op.value} slot={node.arg.slot})" if is_memory else spelled
-
-
-def _base(view: UOp) -> UOp:
-    while view.src:
-        view = view.src[0]
-    return view
 
 
 _GENERATE: dict[Kind, Callable[[np.random.Generator, int], npt.NDArray[Any]]] = {
@@ -214,7 +208,7 @@ def _main(
 
 
 def _read(scalars: Sequence[UOp], names: dict[UOp, str], readers: Sequence[str]) -> Iterator[str]:
-    """The statements that read the arguments: each scalar once, and nothing else."""
+    """The statements that read the arguments: scalars, of two values for one the last, and nothing else."""
     yield "    for (int i = 1; i < argc; i++) {"
     yield "        const char *text;"
     for param, read in zip(scalars, readers, strict=True):

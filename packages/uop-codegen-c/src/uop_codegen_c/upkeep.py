@@ -17,7 +17,7 @@ from .generated import read_text
 
 
 @dataclass
-class Kind:
+class Usage:
     """So many files of one kind, and their bytes."""
 
     count: int = 0
@@ -43,12 +43,12 @@ class _File:
     used: float
 
 
-def inventory(folder: Path) -> dict[str, Kind]:
+def inventory(folder: Path) -> dict[str, Usage]:
     """What is in the cache, by kind."""
     found = {}
     for kind, pattern in KINDS.items():
         files = list(_files(folder, pattern))
-        found[kind] = Kind(len(files), sum(file.bytes for file in files))
+        found[kind] = Usage(len(files), sum(file.bytes for file in files))
     return found
 
 
@@ -77,14 +77,14 @@ def _drop_links(folder: Path) -> None:
             link.unlink(missing_ok=True)
 
 
-def prune(folder: Path, seconds: float | None = None, size: int | None = None) -> Kind:
+def prune(folder: Path, seconds: float | None = None, size: int | None = None) -> Usage:
     """Remove what was not used for so long, then what was not for longest until at most `size` bytes are left.
 
     Returns how many files went, and their bytes. Compilations that were killed go when an hour old.
     """
     sweep(folder)
     files = sorted((f for k in PRUNED for f in _files(folder, KINDS[k])), key=lambda f: (f.used, f.path))
-    left, now, gone = sum(file.bytes for file in files), time.time(), Kind()
+    left, now, gone = sum(file.bytes for file in files), time.time(), Usage()
     for file in files:
         old = seconds is not None and now - file.used > seconds
         if old or (size is not None and left > size):

@@ -62,6 +62,11 @@ def test_a_stage_before_the_first_one_is_refused(
         compile_command([str(half), "--from", "c", "--emit", "simplify"])
 
 
+def test_a_seed_without_inputs_is_refused(gemm: str) -> None:
+    with pytest.raises(UopError, match=r"--seed is for --main \(leave out --seed\)"):
+        compile_command([gemm, "--seed", "0"])
+
+
 def test_c_is_one_triple_loop(gemm: str, capsys: pytest.CaptureFixture[str]) -> None:
     compile_command([gemm, "--emit", "c"])
     text = capsys.readouterr().out
