@@ -63,9 +63,10 @@ def export(
     that it assigns keep their new values from run to run. `outputs` names the tensors of the result in order.
 
     An input is called like the parameter of the function, a part of a list, tuple or dict `PARAMETER.KEY`; an output
-    `output`, or `output.KEY`. Raises JitError for what cannot be traced, UopError for names that do not fit, BackendError
-    for a device whose kernels cannot be exported.
+    `output`, or `output.KEY`. Raises JitError for what cannot be traced, UopError for arguments of other types and names
+    that do not fit, BackendError for a device whose kernels cannot be exported.
     """
+    _check(function, inputs, folder, name, weights, outputs)
     function = function.function if isinstance(function, Jitted) else function
     given = arguments(name, tuple(inputs), {})
     device = next((t.device for t in given.tensors), None) or get_backend().name
@@ -106,6 +107,29 @@ def export(
         scalars={numbers[i]: scalar_param(i, n) for i, n in enumerate(given.numbers)},
         **_weights(replay, weights or {}),
     )
+
+
+def _check(
+    function: object, inputs: object, folder: object, name: object, weights: object, outputs: object
+) -> None:
+    """Raises UopError for an argument that is of another type than it should be."""
+    named = weights is None or (
+        isinstance(weights, Mapping)
+        and all(isinstance(key, str) and isinstance(value, Tensor) for key, value in weights.items())
+    )
+    listed = outputs is None or (
+        isinstance(outputs, list | tuple) and all(isinstance(output, str) for output in outputs)
+    )
+    for right, what, wanted in (
+        (callable(function), "function", "callable"),
+        (isinstance(inputs, list | tuple), "inputs", "a list or tuple"),
+        (isinstance(folder, str | Path), "folder", "a str or a Path"),
+        (isinstance(name, str), "name", "a str"),
+        (named, "weights", "a dict of tensors by name"),
+        (listed, "outputs", "a list or tuple of names"),
+    ):
+        if not right:
+            raise UopError(f"export: {what} must be {wanted}")
 
 
 def _exporter(device: str) -> Exporter:

@@ -171,6 +171,28 @@ def test_what_cannot_be_exported_is_refused(
         written(function, [Tensor(rows(2), device="INTERP")], **options)
 
 
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("function", 5),
+        ("inputs", Tensor([1.0])),
+        ("inputs", "x"),
+        ("folder", 5),
+        ("name", None),
+        ("weights", [Tensor([1.0])]),
+        ("weights", {3: Tensor([1.0])}),
+        ("weights", {"w": 3}),
+        ("outputs", "o"),
+        ("outputs", [1]),
+    ],
+)
+def test_an_argument_of_another_type_is_named(argument: str, value: object, tmp_path: Path) -> None:
+    given: Any = {"function": lambda x: x + 1, "inputs": [1], "folder": tmp_path / "out", "name": "model"}
+    with pytest.raises(UopError, match=f"^export: {argument} must be"):
+        export(**{**given, argument: value})
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_number_that_is_no_i32_is_refused(written: Callable[..., Written]) -> None:
     with pytest.raises(JitError, match="does not fit an i32"):
         written(lambda x: x + 1, [1 << 40])
