@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,36 @@ def planted(session: nox.Session) -> None:
     rewrite = "./packages/uop-rewrite[verify]"
     session.install("--editable", "./packages/uop-ir", "--editable", rewrite, *group("test"))
     session.run("python", "tests/planted.py", *session.posargs)
+
+
+@nox.session(tags=["nightly"])
+def sanitize(session: nox.Session) -> None:
+    """Run kernels under AddressSanitizer and UBSan (gcc), each buffer between pages that may not be touched."""
+    install(session, PACKAGES, *group("test"))
+    library = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    checks = "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+    env = {
+        "CC": f"gcc {checks}",
+        "PYTHONPATH": str(ROOT / "tests"),
+        "UOP_CACHE": session.create_tmp(),
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python frees no modules at its end
+    }
+    suites = [f"packages/uop-{name}/tests" for name in ("codegen-c", "tensor", "nn")]
+    inside = [f"--ignore={suite}/internal" for suite in suites]
+    for side in ("end", "start"):
+        # In one process: workers would start without the library, which has to be the first.
+        under = {**env, "GUARD": side, "LD_PRELOAD": library}
+        session.run(
+            "python",
+            "-c",
+            "import guard_pages, runpy; runpy.run_path('tests/small_steps.py', run_name='__main__')",
+            env=under,
+        )
+        session.run(
+            "pytest", "-p", "guard_pages", *suites, *inside, "tests/test_net.py", *session.posargs, env=under
+        )
 
 
 @nox.session(tags=["nightly"])
