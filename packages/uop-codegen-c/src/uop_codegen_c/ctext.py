@@ -78,6 +78,11 @@ def literal(const: Const) -> str:
     return str(number)
 
 
+def is_canonical(const: Const) -> bool:
+    """Whether a NaN is the one that C can write: quiet, positive, of no payload."""
+    return const.bits == int(CARRIER[const.dtype][1].rstrip("u"), 16)
+
+
 def _float_literal(value: float, dtype: DType) -> str:
     if math.isnan(value):
         return f'__builtin_nan{SUFFIX[dtype]}("")'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop_ir import BackendError, DType, Kind, Ops, UOp, dtypes
+from uop_ir import BackendError, Const, DType, Kind, Ops, UOp, dtypes
 from uop_rewrite import bounds
 
 from . import ctext
@@ -21,6 +21,11 @@ def expression(r: Renderer, node: UOp) -> Text:
 
 
 def _const(r: Renderer, node: UOp) -> Text:
+    if node.dtype in ctext.CARRIER and node.value != node.value and not ctext.is_canonical(node.arg):
+        source = ctext.CARRIER[node.dtype][0]
+        return Text(
+            f"{r.helper(ctext.float_helper(source, node.dtype))}({ctext.literal(Const(source, node.arg.bits))})"
+        )
     text = str(node.value) if node.dtype is dtypes.index else ctext.literal(node.arg)
     return Text(text, UNARY if text.startswith("-") else ATOM)
 
