@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,10 @@ CALLS: dict[str, tuple[Callable[[Any], object], Any, str]] = {
     "const of digits": (lambda o: UOp.const(F32, o), "1.5", "'1.5' is no constant of type f32 (an int"),
     "const of bool": (lambda o: UOp.const(BOOL, o), None, "None is no constant of type bool"),
     "const of an array": (lambda o: UOp.const(F32, o), np.zeros(2), "is no constant of type f32"),
+    "const of NumPy's text": (lambda o: UOp.const(F32, o), np.str_("3"), "is no constant of type f32"),
+    "const of NumPy's complex": (lambda o: UOp.const(F32, o), np.complex64(1 + 2j), "is no constant of type f32"),
+    "const of a ratio": (lambda o: UOp.const(I32, o), Fraction(3**999, 2), "is no constant of type i32 (an int"),
+    "const of no number": (lambda o: UOp.const(BOOL, o), Decimal("sNaN"), "is no constant of type bool"),
     "const, no dtype": (lambda o: UOp.const(o, 1), [], "[] is no dtype (such as dtypes.f32)"),
     "const_like": (lambda o: X.const_like(o), 1j, "1j is no constant of type f32"),
     "index": (index, "a", "'a' is no constant of type index"),

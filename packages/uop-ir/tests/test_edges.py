@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from uop_ir import (
     Const,
+    DType,
     Ops,
     ParseError,
     UOp,
@@ -32,6 +35,33 @@ def test_integers_near_a_midpoint_of_bf16(rest: int, sign: int) -> None:
     value = sign * (low + step // 2 + rest)
     got = fold(Ops.CAST, dtypes.bf16, [Const(dtypes.i64, value)]).value
     assert got == sign * (low + step if rest > 0 else low)
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, Fraction, Decimal, np.longdouble])
+@pytest.mark.parametrize(("dtype", "bits"), [(dtypes.bf16, 8), (dtypes.f32, 24), (dtypes.f64, 53)], ids=str)
+@pytest.mark.parametrize("rest", [-1, 0, 1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_constants_near_a_midpoint(kind: Any, dtype: DType, bits: int, rest: int, sign: int) -> None:
+    """Between 2**60 and the next float there is none. A number of any class rounds once, as an int does."""
+    low, step = 1 << 60, 1 << (61 - bits)
+    value = kind(sign * (low + step // 2 + rest))
+    assert UOp.const(dtype, value).value == sign * (low + step if rest > 0 else low)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [(dtypes.f16, 11), (dtypes.bf16, 8), (dtypes.f32, 24), (dtypes.f64, 53)], ids=str
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_ratio_rounds_once(dtype: DType, bits: int, sign: int) -> None:
+    """Half way from 1 to the float after it, and so little more or less that no f64 tells."""
+    value: Any = 1 + Fraction(1, 1 << bits) + Fraction(sign, 1 << 99)
+    assert UOp.const(dtype, value).value == (1 + 2.0 ** (1 - bits) if sign > 0 else 1)
+
+
+@pytest.mark.parametrize("value", [1 << 70, Fraction(10**400 + 7), np.uint64((1 << 64) - 1), np.int8(-1)])
+def test_integers_of_every_class_wrap(value: Any) -> None:
+    for dtype in dtypes.ints:
+        assert (UOp.const(dtype, value).value - int(value)) % (1 << dtype.bits) == 0
 
 
 def test_a_fused_sum_near_a_midpoint_of_f64() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from numbers import Rational, Real
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -227,14 +228,19 @@ def constant_bits(dtype: DType, value: float) -> int:
         elif type(value) is float and dtype in _FLOATS:
             return float_to_bits(dtype, value)
         return _other_bits(dtype, value)
-    except (TypeError, ValueError):  # no dtype, or no number: not even an array of one
+    except (ArithmeticError, TypeError, ValueError):  # no dtype, or no number: not even an array of one
         raise _no_constant(dtype, value) from None
 
 
 def _other_bits(dtype: Any, value: Any) -> int:
     """The bits of a number that is of another type than the constant, or past its range."""
-    if not isinstance(dtype, DType) or dtype is dtypes.void or not hasattr(value, "__float__"):
+    if not isinstance(dtype, DType) or dtype is dtypes.void:
         raise _no_constant(dtype, value)
+    if type(value) is not int and type(value) is not float:
+        if not _is_real(value):
+            raise _no_constant(dtype, value)
+        if isinstance(value, Rational) and value.denominator == 1:  # an integer of NumPy, say
+            value = int(value.numerator)
     if dtype in _FLOATS:
         return float_to_bits(dtype, _float(dtype, value))
     if dtype is dtypes.bool:
@@ -257,13 +263,21 @@ def _no_constant(dtype: object, value: object) -> VerifyError:
     return VerifyError(f"{value!r} is no constant of type {dtype}", remedy=remedy)
 
 
+def _is_real(value: Any) -> bool:
+    """Whether a value is a number on the real line. NumPy makes floats of complex numbers and texts, too."""
+    if isinstance(value, Real):
+        return True
+    return hasattr(value, "__float__") and not isinstance(value, str | bytes) and not np.iscomplexobj(value)
+
+
 def _float(dtype: DType, value: float) -> float:
     """A number as a float64 that rounds to `dtype` as the number itself does."""
-    if type(value) is int and dtype is not dtypes.f64:
-        extra = value.bit_length() - 53
-        if extra > 0:  # rounded to odd: see `rounding`
-            value = ((value >> extra) | (value & ((1 << extra) - 1) != 0)) << extra
     try:
-        return float(value)
+        near = float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+    if dtype is dtypes.f64 or near == value or math.isnan(near):
+        return near
+    # rounded to odd, of the two float64 that the number lies between: see `rounding`
+    odd = float_to_bits(dtypes.f64, near) & 1
+    return near if odd else math.nextafter(near, math.inf if near < value else -math.inf)
