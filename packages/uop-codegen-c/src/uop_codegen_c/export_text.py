@@ -14,7 +14,7 @@ from .program_text import QUIET, c_string, comment, definitions, local, preamble
 COLUMNS = 110
 
 HEADER = Template("""\
-/* $name: a model as C. It needs the C library and its mathematics (-lm), and OpenMP's where threads are on.
+/* $name: a model as C. To be linked with -lm, and with -fopenmp where it is built with threads, as make does if it can.
 
 $example
    Memory is row-major and aligned to $alignment bytes; f16 and bf16 are kept as their bits. A model is used by one thread at a
