@@ -164,3 +164,12 @@ def test_narrow_floats_are_storage(check: Callable[..., CudaSource]) -> None:
     x, y = UOp.param(1, 300, dtypes.f16), UOp.param(2, 300, dtypes.f16)
     source = check(UOp.sink(UOp.param(0, 300, dtypes.f16).store(x * y + 0.5)), freedoms=EXACT)
     assert "uint16_t *__restrict__ data0" in source.text
+
+
+def test_a_running_sum_is_one_sum_a_thread(check: Check) -> None:
+    """What a loop would carry from element to element, no thread waits for."""
+    count = UOp(Ops.STACK, [UOp.const(dtypes.i32, i) for i in range(64)])
+    shape = (64, 64)
+    before = count.reshape((1, 64)).expand(shape) < (count + 1).reshape((64, 1)).expand(shape)
+    total = before.where(f32(1, 64).reshape((1, 64)).expand(shape), 0.0).reduce(Ops.ADD, 1)
+    assert sizes(check(UOp.sink(f32(0, 64).store(total)))) == ((1, 1, 1), (64, 1, 1))

@@ -54,7 +54,7 @@ def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[tuple[Action, .
 
 
 def stride(load: UOp, r: UOp, lanes: int = 1) -> int | None:
-    """By how many elements a load moves when a range does; None where it is no constant number.
+    """By how many elements a load or a store moves when a range does; None where it is no constant number.
 
     With `lanes`: when the range moves within an aligned group of so many values, such as those of a vector.
     """
@@ -121,7 +121,8 @@ class Scheduler:
         loops = self.look(numbers)
         itemsize = max(n.src[1].dtype.itemsize for n in loops.end.toposort() if n.op is Ops.STORE)
         lanes = self.machine.vector_bytes // max(4, itemsize)
-        fixed = [n for n in numbers if find_range(self.root, n).src[0].op is Ops.CONST]
+        free = [r for n in numbers if (r := find_range(self.root, n)).arg[1] is AxisType.LOOP]
+        fixed = [int(r.arg[0]) for r in free if r.src[0].op is Ops.CONST]
         last = numbers[-1]
         tiled = False
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
@@ -142,9 +143,15 @@ class Scheduler:
                 self.do(Retype(int(r.arg[0]), AxisType.THREAD))
 
     def contiguous(self, loops: Loops, last: int, lanes: int) -> bool:
-        """Whether every load stands still or moves by one element along the last output axis."""
+        """Whether every load stands still or moves by one element along the last output axis.
+
+        A store with a validity moves by a constant number.
+        """
         r = find_range(self.root, last)
-        return all(stride(n, r, lanes) in (0, 1) for n in loops.loads)
+        guarded = [n for n in loops.end.toposort() if n.op is Ops.STORE and len(n.src[0].src) == 3]
+        return all(stride(n, r, lanes) in (0, 1) for n in loops.loads) and all(
+            stride(n, r) is not None for n in guarded
+        )
 
     def stage(self, numbers: list[int], last: int, lanes: int) -> None:
         """Stage the operands of reductions that lie in the other order, where they fit and are read again."""

@@ -27,7 +27,9 @@ from .expand import expand
 from .freedoms import Freedoms, current_freedoms
 from .kernel import as_kernel
 from .optimize import optimize
+from .prefix import carry_prefixes
 from .rangeify import rangeify
+from .scatter import scatter
 from .widen import widen
 
 FUNCTIONS = (Ops.EXP2, Ops.LOG2, Ops.SIN)
@@ -57,6 +59,17 @@ class Rangeify(Pass):
 
     def run(self, root: UOp) -> UOp:
         return rangeify(root)
+
+
+@dataclass(frozen=True)
+class Carry(Pass):
+    name: ClassVar = "carry"
+    purpose: ClassVar = "prefix and scattered sums in one walk"
+
+    reassociate: bool = field(default_factory=lambda: current_freedoms().reassociate)
+
+    def run(self, root: UOp) -> UOp:
+        return scatter(carry_prefixes(root, self.reassociate))
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,7 @@ def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
     return (
         Rangeify(),
         Simplify(collapse=True),
+        Carry(freedoms.reassociate),
         CheckBounds(),
         Optimize(freedoms),
         Expand(),
@@ -160,6 +174,9 @@ def lower() -> tuple[Pass, ...]:
 PASSES = lowering(Freedoms())
 ORDER: tuple[Before, ...] = (
     Before("rangeify", "simplify", "simplify works on indices"),
+    Before("simplify", "carry", "masks are read off simplified comparisons"),
+    Before("carry", "bounds", "it moves loads and stores"),
+    Before("carry", "optimize", "a loop that carries a value is not split"),
     Before("simplify", "bounds", "bounds are tight on simplified indices"),
     Before("simplify", "optimize", "strides are read off simplified indices"),
     Before("optimize", "expand", "expand acts on the axis types that optimize chose"),

@@ -30,13 +30,20 @@ class MapAxes(Pass):
 
 
 def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
-    """The passes of a kernel, in order, with these freedoms."""
-    return tuple(MapAxes(freedoms) if step.name == "optimize" else step for step in c_lowering(freedoms))
+    """The passes of a kernel, in order, with these freedoms.
+
+    No loop carries a value, and nothing is scattered: on a grid each element is computed by a thread of its own.
+    """
+    return tuple(
+        MapAxes(freedoms) if step.name == "optimize" else step
+        for step in c_lowering(freedoms)
+        if step.name != "carry"
+    )
 
 
 PASSES = lowering(Freedoms())
 ORDER: tuple[Before, ...] = (
-    *(rule for rule in C_ORDER if "optimize" not in (rule.first, rule.then)),
+    *(rule for rule in C_ORDER if not {"optimize", "carry"} & {rule.first, rule.then}),
     Before("simplify", "map", "strides are read off simplified indices"),
     Before("map", "accumulate", "axis actions act on REDUCE, before it becomes accumulators"),
 )

@@ -1,0 +1,244 @@
+"""What is made of masks and REDUCE without quadratic cost: counters, prefix sums, picked and scattered elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uop_codegen_c import Freedoms, generate, linearize, settings, stages
+from uop_ir import AddrSpace, Ops, UOp, call_params, dtypes, override, run_program
+
+F32, I32 = dtypes.f32, dtypes.i32
+STRICT = Freedoms(optimize=False, contract=False, reassociate=False)
+TRUE = UOp.const(dtypes.bool, True)
+
+
+def param(slot: int, shape: tuple[int, ...], dtype: Any = F32) -> UOp:
+    return UOp.param(slot, prod(shape), dtype).reshape(shape)
+
+
+def kernel(value: UOp) -> UOp:
+    return UOp.sink(param(0, value.shape, value.dtype).store(value))  # type: ignore[arg-type]  # sizes are ints
+
+
+def along(x: UOp, axis: int, shape: tuple[int, ...]) -> UOp:
+    """A vector as one axis of a shape."""
+    return x.reshape(tuple(s if a == axis else 1 for a, s in enumerate(shape))).expand(shape)
+
+
+def windows(x: UOp, size: int) -> UOp:
+    """All windows of a size of the last axis, as a new last axis: rows that are one longer than the axis."""
+    *lead, n = x.shape
+    count = n - size + 1
+    whole = tuple((0, d) for d in lead)
+    repeated = x.reshape((*lead, 1, n)).expand((*lead, size + 1, n)).reshape((*lead, (size + 1) * n))
+    rows = repeated.shrink((*whole, (0, size * (n + 1)))).reshape((*lead, size, n + 1))
+    axes = (*range(len(lead)), len(lead) + 1, len(lead))
+    return rows.shrink((*whole, (0, size), (0, count))).permute(axes)
+
+
+def counter(n: int) -> UOp:
+    """0 to n - 1: as many ones as stand before, less one."""
+    return windows(UOp.const(I32, 1).reshape((1,)).expand((n,)).pad(((n - 1, 0),)), n).reduce(Ops.ADD, 1) - 1
+
+
+def masked(x: UOp, before: Callable[[UOp, UOp], UOp], op: Ops = Ops.ADD, other: float = 0.0) -> UOp:
+    """For each i the fold of all x[..., j] for which before(j, i) holds."""
+    shape = (*x.shape, x.shape[-1])
+    rank = len(shape)
+    i, j = (along(counter(x.shape[-1]), axis, shape) for axis in (rank - 2, rank - 1))  # type: ignore[arg-type]
+    spread = x.reshape((*x.shape[:-1], 1, x.shape[-1])).expand(shape)
+    return before(j, i).where(spread, other).reduce(op, 1)
+
+
+def up_to(j: UOp, i: UOp) -> UOp:
+    return (i < j).ne(TRUE)
+
+
+def cumsum(x: UOp) -> UOp:
+    """The sum of all windows as long as the last axis, over zeros that stand before it."""
+    n = x.shape[-1]
+    pairs = [*((0, 0) for _ in x.shape[1:]), (n - 1, 0)]
+    return windows(x.pad(pairs), n).reduce(Ops.ADD, 1)  # type: ignore[arg-type]  # sizes are ints
+
+
+def transposed(x: UOp) -> UOp:
+    return x.permute((1, 0))
+
+
+def scattered(values: int, at: UOp, g: UOp) -> UOp:
+    """For each value the sum of the rows g[n] with at[n] equal to it."""
+    n, width = g.shape
+    shape: Any = (values, width, n)
+    mask = along(counter(values).cast(at.dtype), 0, shape).eq(at.reshape((1, 1, n)).expand(shape))
+    rows = transposed(g).reshape((1, width, n)).expand(shape)
+    return mask.where(rows, g.const_like(0)).reduce(Ops.ADD, 1)
+
+
+def gathered(table: UOp, at: UOp) -> UOp:
+    """table[at[n]] for each n, as a sum over one-hot rows."""
+    rows, width = table.shape
+    shape: Any = (at.shape[0], width, rows)
+    mask = along(counter(rows), 2, shape).eq(along(at, 0, shape))  # type: ignore[arg-type]  # sizes are ints
+    return mask.where(transposed(table).reshape((1, width, rows)).expand(shape), 0.0).reduce(Ops.ADD, 1)
+
+
+def operations(body: UOp) -> int:
+    return generate(body, STRICT).flops
+
+
+PREFIXES: dict[str, Callable[[UOp], UOp]] = {
+    "windows": cumsum,
+    "mask": lambda x: masked(x, up_to),
+    "exclusive": lambda x: masked(x, lambda j, i: j < i),
+    "two behind": lambda x: masked(x, lambda j, i: (j + 2) < i),
+    "from the third on": lambda x: masked(x, lambda j, i: up_to(j, i) & (j.const_like(2) < j)),
+    "greatest": lambda x: masked(x, up_to, Ops.MAX, -np.inf),
+    "product": lambda x: masked(x, up_to, Ops.MUL, 1.0),
+    "from the end": lambda x: cumsum(x.flip((False, True))).flip((False, True)),
+    "of what was computed": lambda x: cumsum((x * x).alu(Ops.EXP2)) + 1.0,
+    "with a matrix": lambda x: cumsum(x) * x.reduce(Ops.ADD, 1).reshape((x.shape[0], 1)).expand(x.shape),
+    "of columns": lambda x: transposed(cumsum(transposed(x))),
+}
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("opt", [0, 1])
+@pytest.mark.parametrize("shape", [(1, 1), (16, 40)], ids=str)
+@pytest.mark.parametrize("name", PREFIXES)
+def test_prefixes_have_the_bits_of_the_graph(
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    same_bits: Callable[..., None],
+    name: str,
+    shape: tuple[int, int],
+    opt: int,
+) -> None:
+    body = kernel(PREFIXES[name](param(1, shape)))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(prod(shape)).astype(np.float32)
+    x[rng.random(x.size) < 0.2] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan])
+    given = [np.zeros(prod(shape), np.float32), x]
+    with override(settings, opt=opt, strict=1):
+        same_bits(run_cpu(body, given)[0], run_interp(body, given)[0])
+
+
+@pytest.mark.parametrize("name", [n for n in PREFIXES if n not in ("of what was computed", "with a matrix")])
+def test_a_prefix_takes_one_operation_an_element(name: str) -> None:
+    for rows, columns in ((4, 1000), (2, 100_000)):
+        shape = (columns, rows) if name == "of columns" else (rows, columns)
+        assert operations(kernel(PREFIXES[name](param(1, shape)))) == rows * columns
+
+
+def test_the_cost_of_a_cumulative_sum_is_linear_up_to_a_million(run_cpu: Callable[..., Any]) -> None:
+    for n in (1_000, 10_000, 1_000_000):
+        assert operations(kernel(cumsum(param(1, (n,))))) == n
+    x = np.random.default_rng(0).integers(-8, 8, n).astype(np.float32)  # each sum is exact
+    out = run_cpu(kernel(cumsum(param(1, (n,)))), [np.zeros(n, np.float32), x])[0]
+    np.testing.assert_array_equal(out, np.cumsum(x))
+
+
+def test_a_sum_of_all_behind_an_element_is_linear_where_floats_may_be_reassociated() -> None:
+    """Integers always may; floats are summed up from the end."""
+    for dtype, free in ((I32, STRICT), (F32, Freedoms(optimize=False))):
+        x = param(1, (1000,), dtype)
+        body = kernel(masked(x, lambda j, i: (j < i).ne(TRUE), other=0))
+        order = linearize(dict(stages(body, free))["spread"])
+        assert sum(n.op is Ops.RANGE for n in order) == 1
+        given = np.random.default_rng(0).integers(-8, 8, 1000).astype(dtype.numpy)
+        memory = [np.zeros_like(given), given]
+        run_program(order, dict(zip(call_params(body), memory, strict=True)))
+        np.testing.assert_array_equal(memory[0], np.cumsum(given[::-1])[::-1])
+    assert operations(kernel(masked(param(1, (100,)), lambda j, i: (j < i).ne(TRUE)))) == 10_000
+
+
+def test_a_scratch_of_a_prefix_is_filled_in_one_walk(run_cpu: Callable[..., Any]) -> None:
+    """The loop that fills scratch memory carries a value as that of a store does."""
+    total = UOp(Ops.STAGE, (cumsum(param(1, (50,))),), AddrSpace.LOCAL)
+    body = kernel(total + total.flip((True,)))
+    assert operations(body) == 100
+    x = np.arange(50, dtype=np.float32)
+    want = np.cumsum(x) + np.cumsum(x)[::-1]
+    np.testing.assert_array_equal(run_cpu(body, [np.zeros(50, np.float32), x])[0], want)
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("opt", [0, 1])
+@pytest.mark.parametrize("width", [3, 40])
+@pytest.mark.parametrize(
+    ("dtype", "index_type"),
+    [(F32, I32), (I32, dtypes.i64), (dtypes.f16, dtypes.u8), (dtypes.f64, dtypes.i8)],
+    ids=str,
+)
+def test_scattered_rows_have_the_bits_of_the_graph(
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    same_bits: Callable[..., None],
+    dtype: Any,
+    index_type: Any,
+    width: int,
+    opt: int,
+) -> None:
+    values, count = 7, 30
+    body = kernel(scattered(values, param(1, (count,), index_type), param(2, (count, width), dtype)))
+    rng = np.random.default_rng(0)
+    at = rng.integers(0 if index_type is dtypes.u8 else -3, values + 3, count).astype(index_type.numpy)
+    g = (rng.standard_normal((count, width)) * 5).astype(dtype.numpy)
+    given = [np.ones(values * width, dtype.numpy), at, g.reshape(-1)]
+    with override(settings, opt=opt, strict=1):
+        same_bits(run_cpu(body, given)[0], run_interp(body, given)[0])
+
+
+def test_a_scatter_of_integers_is_that_of_numpy(run_cpu: Callable[..., Any]) -> None:
+    values, count, width = 1000, 5000, 16
+    body = kernel(scattered(values, param(1, (count,), I32), param(2, (count, width), I32)))
+    rng = np.random.default_rng(0)
+    at, g = rng.integers(0, values, count), rng.integers(-9, 9, (count, width))
+    want = np.zeros((values, width), np.int64)
+    np.add.at(want, at, g)
+    given = [np.ones(values * width, np.int32), at.astype(np.int32), g.astype(np.int32).reshape(-1)]
+    np.testing.assert_array_equal(run_cpu(body, given)[0].reshape(values, width), want)
+
+
+def test_a_scatter_takes_one_addition_an_element() -> None:
+    for values, count, width in ((1_000, 100_000, 8), (100_000, 1_000_000, 1)):
+        body = kernel(scattered(values, param(1, (count,), I32), param(2, (count, width))))
+        assert operations(body) == count * width
+
+
+def test_a_histogram_is_a_scatter_of_ones(run_cpu: Callable[..., Any]) -> None:
+    count = 1000
+    shape = (10, count)
+    mask = along(counter(10), 0, shape).eq(along(param(1, (count,), I32), 1, shape))
+    body = kernel(mask.cast(I32).reduce(Ops.ADD, 1))
+    order = linearize(dict(stages(body, STRICT))["spread"])
+    assert [int(n.src[0].value) for n in order if n.op is Ops.RANGE] == [10, count]
+    at = np.random.default_rng(0).integers(-2, 12, count).astype(np.int32)
+    want = np.bincount(at[(at >= 0) & (at < 10)], minlength=10)
+    np.testing.assert_array_equal(run_cpu(body, [np.zeros(10, np.int32), at])[0], want)
+
+
+def test_memory_that_is_read_too_is_not_scattered_to(run_cpu: Callable[..., Any]) -> None:
+    """The zeros would be stored before it is read."""
+    values, count = 8, 20
+    out, at = UOp.param(0, values, F32), param(1, (count,), I32)
+    shape = (values, count)
+    mask = along(counter(values), 0, shape).eq(along(at, 1, shape))
+    total = mask.where(along(out * 2.0, 0, shape), 0.0).reduce(Ops.ADD, 1)
+    given = [np.arange(values, dtype=np.float32), np.arange(count, dtype=np.int32) % 5]
+    want = np.where(np.arange(values) < 5, np.arange(values) * 8.0, 0.0)
+    np.testing.assert_array_equal(run_cpu(UOp.sink(out.store(total)), given)[0], want)
+
+
+def test_a_counter_has_no_loop_of_its_own_and_a_gather_no_loop_over_the_table() -> None:
+    for n in (7, 1_000_003):
+        order = linearize(dict(stages(kernel(counter(n)), STRICT))["spread"])
+        assert sum(r.op is Ops.RANGE for r in order) == 1
+        order = linearize(
+            dict(stages(kernel(gathered(param(1, (n, 4)), param(2, (5,), I32))), STRICT))["spread"]
+        )
+        assert [int(r.src[0].value) for r in order if r.op is Ops.RANGE] == [5, 4]
