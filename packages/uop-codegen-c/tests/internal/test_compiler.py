@@ -99,7 +99,7 @@ def test_flags_never_ask_for_fast_math() -> None:
 
 def test_check_makes_warnings_errors() -> None:
     with override(ir_settings, check=1):
-        assert {"-Wall", "-Wextra", "-Werror"} <= set(active_compiler().flags)
+        assert {"-Wall", "-Wextra", "-Wconversion", "-Werror"} <= set(active_compiler().flags)
     with override(ir_settings, check=0):
         assert "-Werror" not in active_compiler().flags
 
