@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, generate
-from uop_ir import Ops, UOp, VerifyError, dtypes
+from uop_codegen_c import CpuBackend, Freedoms, generate
+from uop_ir import Ops, Plan, UOp, VerifyError, dtypes
 
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
 
@@ -111,6 +111,21 @@ def test_in_place_is_one_argument_at_one_element(run_cpu: Callable[..., Any]) ->
     body = UOp.sink(x.store(x * 2.0 - x.reduce(Ops.ADD, 1)))  # the sum is read before all loops
     given = np.arange(6, dtype=np.float32)
     np.testing.assert_array_equal(run_cpu(body, [given])[0], given * 2 - 15)
+
+
+@pytest.mark.parametrize("size", [3, 64, 100])
+def test_one_memory_as_two_arguments(cpu: CpuBackend, size: int) -> None:
+    """The pointers of a kernel are not restrict: where each element is read before it is written, all is as ever."""
+    params = tuple(UOp.param(slot, size, dtypes.f32) for slot in range(3))
+    body = UOp.sink(params[0].store((params[1] * 2.0 + params[2]).maximum(params[1])))
+    assert "restrict" not in generate(body, Freedoms()).text
+    x = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+    memory = cpu.allocate(x.nbytes)
+    cpu.copy_in(memory, x)
+    cpu.link(Plan((UOp(Ops.CALL, (body, *params)),), params))([memory] * 3, [])
+    out = np.empty_like(x)
+    cpu.copy_out(memory, out)
+    np.testing.assert_array_equal(out, np.maximum(x * 2 + x, x))
 
 
 @pytest.mark.parametrize("other", ["flipped", "summed with a weight"])

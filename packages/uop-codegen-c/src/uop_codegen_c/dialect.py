@@ -70,7 +70,8 @@ def _open_c(name: str, arguments: Sequence[Argument], order: Sequence[UOp]) -> O
     for a in used:
         if a.is_memory:
             const = "" if a.written else "const "
-            lines.append(f"{const}{a.type} *restrict {a.name} = buffers[{a.param.arg.slot}];")
+            # not restrict: one memory may be given twice, and kernels were not faster with it
+            lines.append(f"{const}{a.type} *{a.name} = buffers[{a.param.arg.slot}];")
             continue
         value = f"({a.type})scalars[{places[a.param]}]"
         if a.param.dtype in ctext.CARRIER:
