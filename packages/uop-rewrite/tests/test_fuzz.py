@@ -213,4 +213,5 @@ def test_loops(kit: Any, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("file", sorted(FAILURES.glob("*.uir")), ids=lambda f: f.stem)
 def test_expressions_that_failed(kit: Any, file: Path) -> None:
-    check(kit, read_uir(file).root, symbolic + collapse)
+    before = read_uir(file).root
+    check_bounds(kit, before, check(kit, before, symbolic + collapse))

@@ -34,6 +34,10 @@ PLAIN = UOp.param(0, 4, dtypes.i32).index(number(1)).load()
         (within(1, R + Q, 8) & within(1, S + T, 8), (R + Q) * 8 + (S + T) - 9, (0, 63)),
         (within(1, R + Q, 8) & within(1, S + T, 8), R * 8 + S + Q * 8 + T - 9, (0, 63)),
         (within(1, R + Q, 8), -R - Q, (-8, -1)),
+        # a pixel that is not in the first column, in the second row or behind; a row
+        ((number(4) < R) & (number(0) < R % 5), R - 6, (0, 5)),
+        ((R % 5 < 4) & (R < 10), R, (0, 8)),
+        ((number(0) < R // 5) & (R // 5 < 2), R, (5, 9)),
         # the same with a stride of 2: of 14 * R + 7 * Q one fact says something of 7 * R + 7 * Q, the other of all
         ((number(0) < R + Q) & (R * 2 + Q < 8), (R * 2 + Q) * 7, (7, 49)),
         # a position from the end of an axis of symbolic size
@@ -79,7 +83,16 @@ def test_they_hold_wherever_the_condition_does(kit: Any, data: st.DataObject) ->
 
     def condition() -> UOp:
         low, high, sides = data.draw(st.integers(-8, 20)), data.draw(st.integers(-8, 20)), expression()
-        made = (number(low) < sides, sides < high, sides.eq(high), high > R + Q, number(low) < V - R)
+        made = (
+            number(low) < sides,
+            sides < high,
+            sides.eq(high),
+            high > R + Q,
+            number(low) < V - R,
+            (R % 5).eq(abs(low) % 5),
+            V % 4 < abs(low) % 4,
+            number(low) < V // 3,
+        )
         return data.draw(st.sampled_from(made))
 
     guard, node = condition() & condition() & condition(), expression()

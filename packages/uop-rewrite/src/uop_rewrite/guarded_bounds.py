@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from uop_ir import Kind, UOp
+from uop_ir import Kind, Ops, UOp
 
 from .bounds import narrowed, values, values_from
 from .facts import Fact, Facts
@@ -34,6 +34,8 @@ def bounds_given(condition: UOp, node: UOp) -> tuple[int, int]:
     found = {n: v for n, v in narrowed(condition, True).items() if n.dtype.kind in _INTEGERS}
     for said in facts + facts:  # what the second says of a term may narrow what the first says of others
         _narrow_terms(said, found)
+    for n in [*found]:
+        _narrow_dividend(n, found)
     for n in node.toposort(gate=lambda n: n not in found and not _opaque(n)):
         if n in found:
             continue
@@ -65,6 +67,25 @@ def _narrow_terms(said: Fact, found: dict[UOp, ValueSet]) -> None:
         found[term] = clip(
             known, None if lower is None else -(-lower // size), None if upper is None else upper // size
         )
+
+
+def _narrow_dividend(n: UOp, found: dict[UOp, ValueSet]) -> None:
+    """What is known of x // c or x % c ends where x has such a quotient or remainder; c > 0."""
+    if n.op not in (Ops.DIV, Ops.MOD) or n.src[1].op is not Ops.CONST or n.dtype.kind is not Kind.INDEX:
+        return
+    x, c = n.src[0], int(n.src[1].value)
+    low, high = found[n][:2]
+    if c <= 0 or low > high:
+        return
+    known = found.get(x) or values(x)
+    if n.op is Ops.DIV:
+        found[x] = clip(known, low * c, high * c + c - 1)
+        return
+    least, greatest = known[:2]
+    first, last = least % c, greatest % c
+    least += 0 if low <= first <= high else (low - first) % c
+    greatest -= 0 if low <= last <= high else (last - high) % c
+    found[x] = clip(known, least, greatest)
 
 
 def _plain(sum_: Linear, found: Known) -> tuple[int, int]:

@@ -198,9 +198,9 @@ identities = RuleSet(
         Rule("is false", CMPEQ(x, a), lambda x, a: complement(x), when=_false, types=BOOL),
         # (x == y) != true is x != y; so for other comparisons of what has an order without NaN
         Rule("not", CMPNE(x, a), lambda x, a: negated(x), when=_true, types=BOOL),
-        # x & not x == false, x | not x == true
-        Rule("and its complement", AND(x, y), lambda x, y: FALSE, when=_opposite, types=BOOL),
-        Rule("or its complement", OR(x, y), lambda x, y: TRUE, when=_opposite, types=BOOL),
+        # x & not x == false, x | not x == true; of vectors x & false, x | true, which have their shape
+        Rule("and its complement", AND(x, y), lambda x: x & FALSE if x.shape else FALSE, when=_opposite, types=BOOL),
+        Rule("or its complement", OR(x, y), lambda x: x | TRUE if x.shape else TRUE, when=_opposite, types=BOOL),
         # where(true, x, y) == x, where(false, x, y) == y, where(z, x, x) == x
         Rule("chosen", WHERE(a, x, y), lambda a, x, y: x if a.value else y),
         Rule("same choice", WHERE(z, x, x), lambda x: x),
