@@ -10,6 +10,7 @@ from typing import cast
 
 from uop_ir import (
     CommandParser,
+    Level,
     Ops,
     Parsed,
     UOp,
@@ -19,6 +20,7 @@ from uop_ir import (
     dtypes,
     format_uir,
     read_uir,
+    verify,
 )
 
 from .cache import KernelSource
@@ -44,6 +46,10 @@ def compile_command(argv: list[str]) -> int:
             span=given.spans[loops[0]],
             remedy="say with --from where it goes on: --from simplify, or --from c for a linear program",
         )
+    if options.first == "c":
+        verify(given.nodes, spans=given.spans)
+    elif options.first != "rangeify":
+        verify(given.root, Level.LOOP, given.spans)
     if options.seed is not None and not options.main:
         raise UopError("--seed is for --main", remedy="leave out --seed")
     if options.main:

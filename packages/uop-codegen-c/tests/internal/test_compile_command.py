@@ -62,6 +62,19 @@ def test_a_stage_before_the_first_one_is_refused(
         compile_command([str(half), "--from", "c", "--emit", "simplify"])
 
 
+@pytest.mark.parametrize("first", ["simplify", "bounds", "expand", "spread", "linear", "c"])
+@pytest.mark.parametrize("stored", ["%0", "%1"], ids=["whole", "view"])
+def test_a_program_of_tensors_goes_through_all_stages(first: str, stored: str, tmp_path: Path) -> None:
+    path = tmp_path / "tensors.uir"
+    lines = ["param 8 : dtype=f32 slot=0", "shrink %0, ((0, 4),)", "reduce %0 : op=add pop=1"]
+    lines += ["reshape %2, (1,)", f"shrink {stored}, ((0, 1),)", "store %4, %3", "sink %5"]
+    path.write_text("".join(f"%{n} = {line}\n" for n, line in enumerate(lines)))
+    with pytest.raises(UopError, match=r"Ops\.SHRINK") as error:
+        compile_command([str(path), "--from", first])
+    assert error.value.exit_code == 3
+    assert error.value.span is not None
+
+
 def test_a_seed_without_inputs_is_refused(gemm: str) -> None:
     with pytest.raises(UopError, match=r"--seed is for --main \(leave out --seed\)"):
         compile_command([gemm, "--seed", "0"])
