@@ -46,10 +46,6 @@ def compile_command(argv: list[str]) -> int:
             span=given.spans[loops[0]],
             remedy="say with --from where it goes on: --from simplify, or --from c for a linear program",
         )
-    if options.first == "c":
-        verify(given.nodes, spans=given.spans)
-    elif options.first != "rangeify":
-        verify(given.root, Level.LOOP, given.spans)
     if options.seed is not None and not options.main:
         raise UopError("--seed is for --main", remedy="leave out --seed")
     if options.main:
@@ -96,7 +92,14 @@ def _program(given: Parsed, options: Namespace) -> str:
 
 
 def _passes(given: Parsed, freedoms: Freedoms, first: str) -> Iterator[tuple[str, UOp]]:
-    """The program as it is given, without a name, then after each pass from `first` on."""
+    """The program as it is given, without a name, then after each pass from `first` on.
+
+    Raises VerifyError where it is not at the level that `first` takes.
+    """
+    if first == "c":
+        verify(given.nodes, spans=given.spans)
+    elif first != "rangeify":
+        verify(given.root, Level.LOOP, given.spans)
     root = as_kernel(given.root) if first == "rangeify" else given.root
     yield "", root
     if first in [step.name for step in PASSES]:
