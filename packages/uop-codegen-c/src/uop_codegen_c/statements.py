@@ -12,8 +12,10 @@ from .expressions import expression
 from .loops import length
 from .writer import BITS, CHOICE, COMPARE, SUM, UNARY, Renderer, Text, lane_of, memory_of
 
-#: A text longer than this gets a name although it is used once.
+#: A text longer than this gets a name although it is used once; index arithmetic if it is used again.
 LONG = 60
+#: Index arithmetic that is used once stays where it is used, up to this.
+VERY_LONG = 300
 EFFECTS = frozenset({Ops.SINK, Ops.AFTER, Ops.ALLOC, Ops.PARAM, Ops.BARRIER})
 
 
@@ -136,7 +138,11 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
             if valid is None
             else Text(f"{r.text(valid).within(BITS)} ? {text} : ({t}){{0}}", CHOICE)
         )
-    elements = [f"{base}[{r.text(at).text}]" for at in lanes_of(place.src[1], lanes)]
+    if step is not None and step[1] == 1 and step[0] in r.anywhere:
+        first = r.name(dtypes.index, 1, r.text(step[0]).text)
+        elements = [f"{base}[{first}+{lane}]" for lane in range(lanes)]
+    else:
+        elements = [f"{base}[{r.text(at).text}]" for at in lanes_of(place.src[1], lanes)]
     if node.dtype is dtypes.bool:
         elements = [f"-{e}" for e in elements]
     if valid is not None:
@@ -154,8 +160,8 @@ def _value(r: Renderer, node: UOp) -> None:
     if node.op is Ops.INDEX and node.addrspace is not AddrSpace.ALU:
         return
     if node.dtype is dtypes.index:
-        if node in r.anywhere and r.uses[node] > 1 and len(r.text(node).text) > LONG:
-            r.texts[node] = Text(r.name(node.dtype, 1, r.text(node).text))
+        if node in r.anywhere and len(r.text(node).text) > (LONG if r.uses[node] > 1 else VERY_LONG):
+            r.texts[node] = Text(r.name(node.dtype, length(node), r.text(node).text))
         return
     text = expression(r, node)
     wanted = r.uses[node] > 1 or node in r.hoisted or (len(text.text) > LONG and node not in r.stores)
