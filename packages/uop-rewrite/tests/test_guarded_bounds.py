@@ -37,6 +37,8 @@ PLAIN = UOp.param(0, 4, dtypes.i32).index(number(1)).load()
         # a pixel that is not in the first column, in the second row or behind; a row
         ((number(4) < R) & (number(0) < R % 5), R - 6, (0, 5)),
         ((R % 5 < 4) & (R < 10), R, (0, 8)),
+        (number(0) < R * 3 % 4, R * 24 - 24, (0, 240)),
+        ((number(0) < R) & (number(0) < (R * 3 + 1) % 4), R * 24 - 25, (23, 239)),
         ((number(0) < R // 5) & (R // 5 < 2), R, (5, 9)),
         # the same with a stride of 2: of 14 * R + 7 * Q one fact says something of 7 * R + 7 * Q, the other of all
         ((number(0) < R + Q) & (R * 2 + Q < 8), (R * 2 + Q) * 7, (7, 49)),

@@ -95,11 +95,12 @@ def _memory(place: UOp) -> str:
 
 def lanes_of(node: UOp, lanes: int) -> list[UOp]:
     """A position or a condition for each lane, as scalars. Kept in its memo."""
+    iotas = [n for n in node.toposort() if n.op is Ops.STACK] if node.shape else []
+    if not iotas:
+        return [node] * lanes
     if "lanes" not in node.memo:
-        iotas = [n for n in node.toposort() if n.op is Ops.STACK]
         node.memo["lanes"] = [
-            simplify(node.substitute({n: n.src[lane] for n in iotas})) if iotas else node
-            for lane in range(lanes)
+            simplify(node.substitute({n: n.src[lane] for n in iotas})) for lane in range(lanes)
         ]
     found: list[UOp] = node.memo["lanes"]
     return found

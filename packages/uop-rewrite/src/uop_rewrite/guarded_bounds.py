@@ -6,17 +6,19 @@ behind a validity stays within its memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from uop_ir import Kind, Ops, UOp
 
 from .bounds import narrowed, values, values_from
 from .facts import Fact, Facts
 from .guards import IMPURE, clauses
-from .linear import Linear, linear
+from .linear import MOST_OPERATIONS, Linear, is_sum, linear, operations
 from .value_sets import ValueSet, clip
 
 Known = Mapping[UOp, ValueSet]
+#: Facts about sums of two terms and more, by each of their terms; numbered, the longest first.
+Sums = dict[UOp, dict[int, Fact]]
 _INTEGERS = frozenset({Kind.INDEX, Kind.SIGNED, Kind.UNSIGNED})
 _KNOWN = _INTEGERS | {Kind.BOOL}
 
@@ -31,19 +33,27 @@ def bounds_given(condition: UOp, node: UOp) -> tuple[int, int]:
     if node.shape or condition.shape or plain.step == 0:
         return plain[:2]
     facts = tuple(Facts(clauses(condition)).sums.values())
+    sums: Sums = {}
+    for number, said in enumerate(sorted(facts, key=lambda said: -len(said.terms))):
+        for term, _ in said.terms if len(said.terms) > 1 else ():
+            sums.setdefault(term, {})[number] = said
     found = {n: v for n, v in narrowed(condition, True).items() if n.dtype.kind in _INTEGERS}
     for said in facts + facts:  # what the second says of a term may narrow what the first says of others
         _narrow_terms(said, found)
     for n in [*found]:
         _narrow_dividend(n, found)
-    for n in node.toposort(gate=lambda n: n not in found and not _opaque(n)):
+    order = node.toposort(gate=lambda n: n not in found and not _opaque(n))
+    whole = {node, *(s for n in order if not is_sum(n) for s in n.src)}
+    for n in order:
         if n in found:
             continue
         if _opaque(n):
             found[n] = values(n) if n.dtype.kind in _INTEGERS else ValueSet(0, 1)
             continue
         known = values_from(n, [found[s] for s in n.src])
-        found[n] = clip(known, *_sum(linear(n), facts, found)) if n.dtype.kind is Kind.INDEX else known
+        # a part of a long sum is not looked at as a sum: the parts of n terms have n * n terms
+        looked_at = n.dtype.kind is Kind.INDEX and (n in whole or operations(n) <= MOST_OPERATIONS)
+        found[n] = clip(known, *_sum(linear(n), sums, found)) if looked_at else known
     return found[node][:2]
 
 
@@ -55,9 +65,10 @@ def _opaque(n: UOp) -> bool:
 def _narrow_terms(said: Fact, found: dict[UOp, ValueSet]) -> None:
     """low <= k * t + others <= high bounds t by what the others can be at most and at least."""
     low, high = said.span
+    least, greatest = _plain(Linear(said.terms, 0), found)
     for term, k in said.terms:
-        rest = Linear(tuple((t, j) for t, j in said.terms if t is not term), 0)
-        least, greatest = _plain(rest, found)
+        alone = _plain(Linear(((term, k),), 0), found)
+        least, greatest = least - alone[0], greatest - alone[1]  # of the others
         lower = None if low is None else low - greatest
         upper = None if high is None else high - least
         if k < 0:
@@ -67,6 +78,8 @@ def _narrow_terms(said: Fact, found: dict[UOp, ValueSet]) -> None:
         found[term] = clip(
             known, None if lower is None else -(-lower // size), None if upper is None else upper // size
         )
+        alone = _plain(Linear(((term, k),), 0), found)
+        least, greatest = least + alone[0], greatest + alone[1]
 
 
 def _narrow_dividend(n: UOp, found: dict[UOp, ValueSet]) -> None:
@@ -77,15 +90,17 @@ def _narrow_dividend(n: UOp, found: dict[UOp, ValueSet]) -> None:
     low, high = found[n][:2]
     if c <= 0 or low > high:
         return
-    known = found.get(x) or values(x)
+    sum_ = linear(x)
     if n.op is Ops.DIV:
-        found[x] = clip(known, low * c, high * c + c - 1)
-        return
-    least, greatest = known[:2]
-    first, last = least % c, greatest % c
-    least += 0 if low <= first <= high else (low - first) % c
-    greatest -= 0 if low <= last <= high else (last - high) % c
-    found[x] = clip(known, least, greatest)
+        least, greatest = low * c, high * c + c - 1
+    else:
+        least, greatest = _plain(sum_, found)
+        first, last = least % c, greatest % c
+        least += 0 if low <= first <= high else (low - first) % c
+        greatest -= 0 if low <= last <= high else (last - high) % c
+    said = Fact(sum_.terms, (least - sum_.constant, greatest - sum_.constant), (0, 0))
+    _narrow_terms(said, found)
+    found[x] = clip(found.get(x) or values(x), least, greatest)
 
 
 def _plain(sum_: Linear, found: Known) -> tuple[int, int]:
@@ -98,19 +113,19 @@ def _plain(sum_: Linear, found: Known) -> tuple[int, int]:
     return least, greatest
 
 
-def _sum(sum_: Linear, facts: tuple[Fact, ...], found: Known) -> tuple[int, int]:
+def _sum(sum_: Linear, sums: Sums, found: Known) -> tuple[int, int]:
     """Bounds of a sum: parts of it that facts speak of, the longest first, and the other terms one by one."""
+    about = {number: said for term, _ in sum_.terms for number, said in sums.get(term, {}).items()}
+    facts = [about[number] for number in sorted(about)]
     opposite = Linear(tuple((t, -k) for t, k in sum_.terms), -sum_.constant)
     return _least(sum_, facts, found), -_least(opposite, facts, found)
 
 
-def _least(sum_: Linear, facts: tuple[Fact, ...], found: Known) -> int:
+def _least(sum_: Linear, facts: Sequence[Fact], found: Known) -> int:
     """sum == factor * (what a fact bounds) + the others: the least by the factors that make it greatest."""
     left, total = sum_, 0
     least = _plain(left, found)[0]
-    for said in sorted(facts, key=lambda said: -len(said.terms)):
-        if len(said.terms) == 1:
-            continue
+    for said in facts:
         for factor in _factors(dict(left.terms), said):
             limit = said.span[0] if factor > 0 else said.span[1]
             if limit is None:

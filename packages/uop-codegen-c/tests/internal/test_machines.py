@@ -1,0 +1,97 @@
+"""Kernels for machines with other vectors than this one's: any C compiler makes them of the instructions it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uop_codegen_c import generate, optimize
+from uop_codegen_c.machine import Machine
+from uop_ir import DType, Ops, UOp, call_params, dtypes
+
+MACHINES = [Machine(16, 16, 1), Machine(16, 32, 2), Machine(32, 16, 2), Machine(64, 32, 2)]
+F32, F64, F16 = dtypes.f32, dtypes.f64, dtypes.f16
+
+
+def param(slot: int, shape: tuple[int, ...], dtype: DType = F32) -> UOp:
+    return UOp.param(slot, prod(shape), dtype).reshape(shape)
+
+
+def kernel(value: UOp) -> UOp:
+    return UOp.sink(param(0, value.shape, value.dtype).store(value))  # type: ignore[arg-type]  # sizes are ints
+
+
+def spread(rows: UOp, n: int) -> UOp:
+    return rows.reshape((*rows.shape, 1)).expand((*rows.shape, n))
+
+
+def matmul(a: UOp, b: UOp) -> UOp:
+    (n, k), (_, m) = a.shape, b.shape
+    shape = (n, m, k)
+    left = a.reshape((n, 1, k)).expand(shape)
+    return (left * b.permute((1, 0)).reshape((1, m, k)).expand(shape)).reduce(Ops.ADD, 1)
+
+
+def convolution(image: UOp, filters: UOp) -> UOp:
+    """A 3x3 convolution with a border of zeros: shifted images side by side, then a product."""
+    channels, height, width = image.shape
+    assert isinstance(height, int) and isinstance(width, int)  # noqa: PT018  # for mypy
+    padded = image.pad(((0, 0), (1, 1), (1, 1)))
+    moved = [
+        padded.shrink(((0, channels), (dy, dy + height), (dx, dx + width)))
+        for dy in range(3)
+        for dx in range(3)
+    ]
+    columns = UOp(Ops.STACK, moved).permute((1, 0, 2, 3)).reshape((9 * int(channels), height * width))  # type: ignore[arg-type]
+    return matmul(filters, columns)
+
+
+def softmax(x: UOp) -> UOp:
+    n = int(x.shape[1])  # type: ignore[arg-type]  # sizes are ints
+    e = (x - spread(x.reduce(Ops.MAX, 1), n)).alu(Ops.EXP2)
+    return e / spread(e.reduce(Ops.ADD, 1), n)
+
+
+KERNELS: dict[str, UOp] = {
+    "matmul": kernel(matmul(param(1, (24, 33)), param(2, (33, 70)))),
+    "matmul of a transpose": kernel(matmul(param(1, (24, 33)), param(2, (70, 33)).permute((1, 0)))),
+    "matmul in f64": kernel(matmul(param(1, (12, 7), F64), param(2, (7, 40), F64))),
+    "matmul in f16": kernel(matmul(param(1, (12, 7), F16).cast(F32), param(2, (7, 40), F16).cast(F32)).cast(F16)),
+    "padded on both sides": kernel(param(1, (3, 61)).pad(((1, 1), (2, 3))) * 2.0),
+    "windows of a padded image": kernel(
+        param(1, (5, 64)).pad(((1, 1), (1, 1))).shrink(((0, 5), (0, 64)))
+        + param(1, (5, 64)).pad(((1, 1), (1, 1))).shrink(((2, 7), (2, 66)))
+    ),
+    "convolution": kernel(convolution(param(1, (2, 6, 32)), param(2, (12, 18)))),
+    "softmax": kernel(softmax(param(1, (3, 100)))),
+    "sum": kernel(param(1, (3, 1001)).reduce(Ops.ADD, 1)),
+    "two types": kernel((param(1, (3, 64)).cast(F64) * param(2, (3, 64), F64)).pad(((0, 0), (1, 3)))),
+    "choice": kernel((param(1, (64,), dtypes.i8) < param(2, (64,), dtypes.i8)).where(param(3, (64,)), 0.0)),
+}  # fmt: skip
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.vector_bytes}x{m.registers}")
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_for_another_machine(
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    machine: Machine,
+) -> None:
+    """Against the interpreter, in a type in which what is added is exact, or nearly."""
+    monkeypatch.setattr(optimize, "this_machine", lambda: machine)
+    rng = np.random.default_rng(0)
+    body = KERNELS[name]
+    given = [rng.integers(-4, 4, p.arg.size).astype(p.dtype.numpy) for p in call_params(body)]
+    assert generate(body).text
+    got, want = run_cpu(body, given)[0], run_interp(body, given)[0]
+    if name == "softmax":
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    else:
+        np.testing.assert_array_equal(got, want)
