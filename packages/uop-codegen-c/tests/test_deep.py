@@ -73,7 +73,8 @@ def test_index_arithmetic_is_written_once(shared: bool, valid: bool) -> None:
 def test_reshapes_that_do_not_merge(run_cpu: Callable[..., Any]) -> None:
     """Each flattens and splits the index again, at other places."""
     x = UOp.param(1, 2310, dtypes.f32)
-    value, want = x, np.arange(2310, dtype=np.float32)
+    value = x
+    want: Array = np.arange(2310, dtype=np.float32)
     given = want
     for shape in ((6, 35, 11), (10, 21, 11), (14, 15, 11), (22, 5, 21), (33, 7, 10)) * 4:
         value, want = value.reshape(shape).permute((2, 0, 1)), want.reshape(shape).transpose(2, 0, 1)

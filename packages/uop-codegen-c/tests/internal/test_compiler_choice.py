@@ -53,7 +53,7 @@ def compiler(path: Path, says: str, *refused: str) -> str:
             for flag in refused
         ),
         f'case " $* " in *" -v "*) cat >&2 <<"END"\n{says}\nEND\nexit 0;; esac',
-        f"exec {CC} $(echo \"$@\" | sed 's/-m[a-z-]*=[a-z0-9]*//g')",
+        f"exec {CC} $(echo \"$@\" | sed 's/ -m[a-z-]*=[a-z0-9]*//g')",
     ]
     path.write_text("\n".join(lines) + "\n")
     path.chmod(0o755)
