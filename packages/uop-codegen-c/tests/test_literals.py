@@ -10,6 +10,8 @@ import pytest
 
 from uop_ir import Const, DType, Ops, UOp, dtypes
 
+pytestmark = pytest.mark.net
+
 FLOATS = {dtypes.f16: (5, 10), dtypes.bf16: (8, 7), dtypes.f32: (8, 23), dtypes.f64: (11, 52)}
 COUNT = 160
 
