@@ -18,6 +18,7 @@ from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
 from .rangeify import simplify
+from .text_size import LIMIT, characters
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
 THREAD_WORK = 200_000
@@ -103,6 +104,7 @@ class Scheduler:
     def __init__(self, root: UOp, free: Freedoms, machine: Machine) -> None:
         self.root, self.free, self.machine = root, free, machine
         self.actions: list[Action] = []
+        self.limit = LIMIT // max(sum(n.op is Ops.END for n in root.src), 1)
 
     def do(self, action: Action) -> None:
         self.root = action.apply(self.root)
@@ -181,8 +183,12 @@ class Scheduler:
         """Split reductions that no output axis makes vectors of, where their loads are contiguous."""
         r_last = None if last is None else find_range(self.root, last)
         chosen: dict[int, int] = {}
+        text: dict[int, int] = {}
+        whole = characters(loops.end.toposort(), {}, None, lanes)
         for node in loops.reductions:
             r = node.src[-1]
+            inside = characters((n for n in node.src[0].toposort() if r in open_ranges(n)), {}, r, lanes)
+            text[int(r.arg[0])] = max(text.get(int(r.arg[0]), 0), inside)
             below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
             strides = [stride(n, r, lanes) for n in below]
             if r_last is not None and r_last in open_ranges(node):
@@ -194,7 +200,8 @@ class Scheduler:
         for number, size in chosen.items():
             if not size:
                 continue
-            many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes), 1)
+            room = max((self.limit - whole) // max(text[number], 1), 1)
+            many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes and k <= room), 1)
             inner = self.split(number, many * lanes, AxisType.UPCAST)
             self.split(inner, lanes, AxisType.VECTOR)
 
@@ -213,13 +220,8 @@ class Scheduler:
         last = numbers[-1]
         r = find_range(self.root, last)
         tall = [n for n in loops.reductions if r in open_ranges(n)]
-        size = extent(r)
         row = self.row_axis(loops, numbers, fixed) if tall else None
-        rows, vectors = self.shape_of_tile(
-            0 if row is None else extent(find_range(self.root, row)), size, lanes
-        )
-        if not tall:
-            rows, vectors = 1, 1
+        rows, vectors = self.shape_of_tile(loops, row, r, lanes) if tall else (1, 1)
         if row is not None and rows > 1:
             self.split(row, rows, AxisType.UPCAST)
         inner = self.split(last, lanes * vectors, AxisType.UPCAST)
@@ -233,9 +235,12 @@ class Scheduler:
                 return number
         return None
 
-    def shape_of_tile(self, height: int, width: int, lanes: int) -> tuple[int, int]:
+    def shape_of_tile(self, loops: Loops, row: int | None, last: UOp, lanes: int) -> tuple[int, int]:
         """Rows and vectors whose accumulators and operands fit the registers, with the most products a load."""
         best, found = (-1.0, 0), (1, 1)
+        r = None if row is None else find_range(self.root, row)
+        height, width = 0 if r is None else extent(r), extent(last)
+        nodes = loops.end.toposort()
         for rows in ROWS if height else (1,):
             for vectors in VECTORS:
                 fits = rows * vectors + vectors + 1 <= self.machine.registers
@@ -243,6 +248,9 @@ class Scheduler:
                     continue
                 waste = width % (lanes * vectors) // lanes
                 score = (rows * vectors / (rows + vectors) - 0.25 * waste, rows * vectors)
-                if score > best:
+                if score <= best:
+                    continue
+                copies = {last: vectors + (width % (lanes * vectors) > 0)} | ({} if r is None else {r: rows})
+                if rows * vectors == 1 or characters(nodes, copies, last, lanes) <= self.limit:
                     best, found = score, (rows, vectors)
         return found

@@ -1,0 +1,52 @@
+"""Text size: about how long the C of a loop nest becomes when its axes are copied into registers. Week 6.
+
+A C compiler takes its time for a long function, and a reader gives up; so the optimizer makes fewer copies of much text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from uop_ir import AxisType, Kind, Ops, UOp
+
+from .loops import open_ranges
+from .widen import NARROW
+
+#: Characters that the loops of a kernel may have where it is the optimizer that copies them.
+LIMIT = 15_500
+#: Characters of the text of an op, each with the name, the type and the broadcasts that come with it.
+CHARACTERS: dict[Ops, int] = {
+    **dict.fromkeys((Ops.CONST, Ops.RANGE, Ops.INDEX, Ops.AFTER, Ops.ALLOC, Ops.PARAM, Ops.END, Ops.SINK), 0),
+    Ops.EXP2: 1_300,
+    Ops.LOG2: 1_700,
+    Ops.SIN: 4_600,
+    Ops.LOAD: 70,
+    Ops.STORE: 70,
+    Ops.REDUCE: 130,
+}
+OTHER, ROUNDING, LANE = 45, 100, 25
+
+
+def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | None, lanes: int) -> int:
+    """About how long the text of some nodes is, where each stands once for each copy of the ranges it depends on.
+
+    `copies` says how many there are of a range; of an upcast one there are as many as it has values. A load or store
+    along `vector` that is masked is written lane by lane.
+    """
+    total = 0
+    for node in nodes:
+        if node.dtype.kind is Kind.INDEX:
+            continue
+        size = CHARACTERS.get(node.op, OTHER)
+        if node.dtype in NARROW and node.op not in (Ops.LOAD, Ops.CONST):
+            size += ROUNDING
+        if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3:
+            alone = vector is None or vector not in open_ranges(node.src[0].src[2])
+            size += LANE if alone else LANE * lanes
+        for r in open_ranges(node.src[0] if node.op is Ops.REDUCE else node):
+            if r in copies:
+                size *= copies[r]
+            elif r.arg[1] is AxisType.UPCAST:
+                size *= int(r.src[0].value)
+        total += size
+    return total
