@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop_ir import Ops, UOp, dtypes
-from uop_rewrite import bounds, graph_rewrite, symbolic
+from uop_rewrite import bounds, bounds_given, graph_rewrite, symbolic
 
 R, Q = UOp.range(12, 0), UOp.range(5, 1)
 V, W = UOp.variable("v", -3, 9), UOp.variable("w", 0, 6)
@@ -217,3 +217,16 @@ def test_prefixes_of_a_sum_share_their_nodes() -> None:
         total = total + UOp.variable(f"x{i}", 0, 9)
         sums.append(total)
     assert len(simple(UOp.sink(*sums)).toposort()) == 41 + 40 + 1
+
+
+@pytest.mark.parametrize("op", [Ops.AND, Ops.OR])
+def test_clauses_of_a_shared_condition(op: Ops) -> None:
+    """Written out, the condition has 2**60 clauses; there are two."""
+    p, q = (UOp.variable(name, 0, 9) for name in "pq")
+    one, other = p < 5, q < 5
+    both = UOp(op, (one, other))
+    for _ in range(60):
+        one, other = UOp(op, (one, other)), UOp(op, (other, one))
+    assert graph_rewrite(one, symbolic) is graph_rewrite(both, symbolic)
+    assert bounds(one.where(p, q)) == bounds(both.where(p, q))
+    assert bounds_given(one, p) == bounds_given(both, p)

@@ -187,9 +187,12 @@ def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
 def narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
     """The values of operands of comparisons, where a condition holds, or does not."""
     found: dict[UOp, ValueSet] = {}
-    parts = [condition]
+    parts, seen = [condition], set()
     while parts:
         part = parts.pop()
+        if part in seen:
+            continue
+        seen.add(part)
         if part.op is (Ops.AND if holds else Ops.OR):
             parts += part.src
         elif part.op in (Ops.CMPLT, Ops.CMPEQ) and part.src[0].dtype.kind in (

@@ -34,15 +34,15 @@ IMPURE = MOVING | {
 
 def clauses(condition: UOp, op: Ops = Ops.AND) -> list[UOp]:
     """The operands of a tree of AND (or OR), left to right, each once."""
-    out: dict[UOp, None] = {}
+    seen: dict[UOp, None] = {}
     stack = [condition]
     while stack:
         node = stack.pop()
-        if node.op is op:
-            stack += [node.src[1], node.src[0]]
-        else:
-            out[node] = None
-    return list(out)
+        if node not in seen:
+            seen[node] = None
+            if node.op is op:
+                stack += [node.src[1], node.src[0]]
+    return [node for node in seen if node.op is not op]
 
 
 def combine(parts: Iterable[UOp], op: Ops = Ops.AND) -> UOp | None:
@@ -174,12 +174,17 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
             changed = True
             i += 1
         facts = Facts(kept[: MOST_CLAUSES + 1])
-    if kept == parts:
+    if kept == parts and _joins(node) < len(parts):
         return None
     result = combine(kept) or TRUE
     if not changed and len(parts) <= MOST_CLAUSES:
         result.memo["held"] = True
     return result
+
+
+def _joins(node: UOp) -> int:
+    """Of how many ANDs a conjunction is made: of more than its clauses need, where it has some of them twice."""
+    return sum(n.op is Ops.AND for n in node.toposort(gate=lambda n: n.op is Ops.AND))
 
 
 def _merge(parts: list[UOp], facts: Facts) -> list[UOp] | None:
