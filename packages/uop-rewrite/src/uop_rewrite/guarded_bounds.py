@@ -115,10 +115,21 @@ def _plain(sum_: Linear, found: Known) -> tuple[int, int]:
 
 def _sum(sum_: Linear, sums: Sums, found: Known) -> tuple[int, int]:
     """Bounds of a sum: parts of it that facts speak of, the longest first, and the other terms one by one."""
-    about = {number: said for term, _ in sum_.terms for number, said in sums.get(term, {}).items()}
-    facts = [about[number] for number in sorted(about)]
+    facts = _about(sum_, sums)
     opposite = Linear(tuple((t, -k) for t, k in sum_.terms), -sum_.constant)
     return _least(sum_, facts, found), -_least(opposite, facts, found)
+
+
+def _about(sum_: Linear, sums: Sums) -> list[Fact]:
+    """The facts about terms of a sum, and about what these say that they go with."""
+    found: dict[int, Fact] = {}
+    stack = [term for term, _ in sum_.terms]
+    while stack:
+        for number, said in sums.get(stack.pop(), {}).items():
+            if number not in found:
+                found[number] = said
+                stack += [term for term, _ in said.terms]
+    return [found[number] for number in sorted(found)]
 
 
 def _least(sum_: Linear, facts: Sequence[Fact], found: Known) -> int:
