@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Action, Reorder, Retype, ScheduleError, Split, Stage, apply_schedule, stages
+from uop_codegen_c import (
+    Action,
+    Reorder,
+    Retype,
+    ScheduleError,
+    Split,
+    Stage,
+    apply_schedule,
+    linearize,
+    stages,
+)
 from uop_ir import AxisType, Ops, UOp, call_params, dtypes, run_program
 
 
@@ -86,3 +96,23 @@ def test_a_staged_operand_is_read_from_local_memory_in_its_new_order() -> None:
     assert not [
         n for n in program.toposort() if n.op is Ops.LOAD and n.src[0].src[0] is UOp.param(2, 45, dtypes.i32)
     ][1:]
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("axis", [AxisType.LOOP, AxisType.UPCAST], ids=lambda a: a.value)
+@pytest.mark.parametrize("factor", [2, 3, 4, 5])
+@pytest.mark.parametrize("number", [0, 1])
+def test_scratch_memory_inside_of_a_range_that_is_split(number: int, factor: int, axis: AxisType) -> None:
+    """A row of an operand, filled anew for each value of the range: each copy of the loop has its own."""
+    rows, columns, inner = 6, 9, 5
+    body = matmul(rows, columns, inner)
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-9, 9, (rows, inner)), rng.integers(-9, 9, (columns, inner))
+    program = apply_schedule(loops(body), [Stage(1 + number, (2,)), Split(number, factor, axis)])
+    given = [np.zeros(rows * columns), x.reshape(-1), w.reshape(-1)]
+    roots = [program, *(root for _, root in stages(program, first="expand"))]
+    programs: list[UOp | list[UOp]] = [*roots, linearize(roots[-1])]
+    for root in programs:
+        memory = [a.astype(np.int32) for a in given]
+        run_program(root, dict(zip(call_params(body), memory, strict=True)))
+        np.testing.assert_array_equal(memory[0].reshape(rows, columns), x @ w.T)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes
 from uop_rewrite import bounds, bounds_given, build, linear
 
+from .demands import simplify
 from .loops import length, open_ranges
-from .rangeify import simplify
 
 Interval: TypeAlias = tuple[int, int]
 

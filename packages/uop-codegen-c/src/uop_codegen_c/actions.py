@@ -6,14 +6,15 @@ that it says it needs. A schedule is a tuple of actions; printed, it can be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol
 
 from uop_ir import AddrSpace, AxisType, Ops, UOp, UopError, flatten, index
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
-from .loops import CLOSING, all_ranges, in_order, next_number, open_ranges, retype
+from .loops import CLOSING, all_ranges, in_order, next_number, next_slot, open_ranges, retype
 
 
 class ScheduleError(UopError):
@@ -41,12 +42,33 @@ def _constant(r: UOp, action: str) -> int:
     return int(r.src[0].value)
 
 
+def holds_scratch(root: UOp, r: UOp) -> bool:
+    """Whether scratch memory is filled anew for each value of a range."""
+    return any(n.op is Ops.AFTER and n.src[0].op is Ops.ALLOC and r in n.src[1:] for n in root.toposort())
+
+
 def _check_vector(root: UOp, r: UOp, axis: AxisType) -> None:
     """Scratch memory that is filled anew for each value of a range has no lanes."""
-    if axis is AxisType.VECTOR:
-        for node in root.toposort():
-            if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
-                raise ScheduleError(f"vector: scratch memory is filled inside of range {r.arg[0]}")
+    if axis is AxisType.VECTOR and holds_scratch(root, r):
+        raise ScheduleError(f"vector: scratch memory is filled inside of range {r.arg[0]}")
+
+
+def _moved(
+    body: UOp, at: dict[UOp, UOp], ranges: dict[UOp, tuple[UOp, ...]], slots: Iterator[int] | None = None
+) -> UOp:
+    """A body with ranges replaced: by an index in what is computed, by ranges where scratch memory stands in them.
+
+    With `slots` this is a second copy, and such memory is its own, with the next slot.
+    """
+    new = dict(at)
+    for node in body.toposort():
+        if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and any(r in ranges for r in node.src[1:]):
+            memory, arg = node.src[0], node.src[0].arg
+            if memory not in new:
+                own = memory if slots is None else UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
+                new[memory] = own
+            new[node] = new[memory].after(*(q for r in node.src[1:] for q in ranges.get(r, (r,))))
+    return body.substitute(new)
 
 
 def _closer(root: UOp, r: UOp) -> list[UOp]:
@@ -74,20 +96,23 @@ class Split:
         _check_vector(root, r, self.axis)
         whole, rest = divmod(size, self.factor)
         first = next_number(root)
+        slots = count(next_slot(root))
         outer, inner = UOp.range(whole, first, r.arg[1]), UOp.range(self.factor, first + 1, self.axis)
         new: dict[UOp, UOp] = {}
         for node in root.toposort():
             src = [new[s] for s in node.src]
             if node.op is Ops.REDUCE and r in node.src[1:]:
-                new[node] = self._reduce(node, src, r, outer, inner, rest)
+                new[node] = self._reduce(node, src, r, outer, inner, rest, slots)
             elif node.op is Ops.END and r in node.src[1:]:
-                new[node] = self._end(src, r, outer, inner, rest)
+                new[node] = self._end(src, r, outer, inner, rest, slots)
             else:
                 new[node] = node.replace(src=src)
         return graph_rewrite(_flat(new[root]), symbolic)
 
-    def _reduce(self, node: UOp, src: list[UOp], r: UOp, outer: UOp, inner: UOp, rest: int) -> UOp:
-        main = src[0].substitute({r: outer * self.factor + inner})
+    def _reduce(
+        self, node: UOp, src: list[UOp], r: UOp, outer: UOp, inner: UOp, rest: int, slots: Iterator[int]
+    ) -> UOp:
+        main = _moved(src[0], {r: outer * self.factor + inner}, {r: (outer, inner)})
         out = node.replace(src=(main, *_replaced(src[1:], r, outer, inner)))
         if not rest:
             return out
@@ -96,15 +121,16 @@ class Split:
             q: q.replace(arg=(first + i, q.arg[1])) for i, q in enumerate(q for q in src[1:] if q is not r)
         }
         tail = UOp.range(rest, first + len(own), r.arg[1]) if rest > 1 else index(0)
-        left = src[0].substitute({r: tail + int(outer.src[0].value) * self.factor, **own})
+        at = {r: tail + int(outer.src[0].value) * self.factor, **own}
+        left = _moved(src[0], at, _own_loops(r, tail, own), slots)
         closed = [q for q in _replaced(src[1:], r, tail) if q.op is Ops.RANGE]
         closed = [own.get(q, q) for q in closed]
         return out.alu(node.arg[0], left.reduce(node.arg[0], 0, closed) if closed else left)
 
-    def _end(self, src: list[UOp], r: UOp, outer: UOp, inner: UOp, rest: int) -> UOp:
+    def _end(self, src: list[UOp], r: UOp, outer: UOp, inner: UOp, rest: int, slots: Iterator[int]) -> UOp:
         body, at = src[0], src.index(r)
         before, behind = src[1:at], src[at + 1 :]
-        main = body.substitute({r: outer * self.factor + inner})
+        main = _moved(body, {r: outer * self.factor + inner}, {r: (outer, inner)})
         if not rest:
             return main.end(*before, outer, inner, *behind)
         loop = main.end(outer, inner, *behind)
@@ -114,7 +140,13 @@ class Split:
         tail = UOp.range(rest, first + len(own), r.arg[1]) if rest > 1 else index(0)
         done = int(outer.src[0].value) * self.factor
         closed = [q for q in (tail, *(own[q] for q in behind)) if q.op is Ops.RANGE]
-        return UOp.sink(loop, body.substitute({r: tail + done, **own}).end(*closed)).end(*before)
+        left = _moved(body, {r: tail + done, **own}, _own_loops(r, tail, own), slots)
+        return UOp.sink(loop, left.end(*closed) if closed else left).end(*before)
+
+
+def _own_loops(r: UOp, tail: UOp, own: dict[UOp, UOp]) -> dict[UOp, tuple[UOp, ...]]:
+    """What stands for each range in the rest of a split one."""
+    return {r: (tail,) if tail.op is Ops.RANGE else (), **{q: (new,) for q, new in own.items()}}
 
 
 def _flat(root: UOp) -> UOp:
@@ -182,7 +214,7 @@ class Stage:
                 f"stage: no load of argument {self.slot} depends on the ranges {list(self.numbers)}"
             )
         first = next_number(root)
-        slot = 1 + max((int(n.arg.slot) for n in root.toposort() if n.op is Ops.ALLOC), default=-1)
+        slot = next_slot(root)
         own = tuple(UOp.range(s, first + i) for i, s in enumerate(shape))
         replaced: dict[UOp, UOp] = {}
         for load in loads:

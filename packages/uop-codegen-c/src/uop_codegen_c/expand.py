@@ -7,9 +7,12 @@ them behind its loop.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 from uop_ir import AxisType, Ops, UOp, index
 
-from .loops import CLOSING
+from .loops import CLOSING, next_slot
 
 EXPANDED = frozenset({AxisType.UPCAST, AxisType.VECTOR})
 
@@ -17,10 +20,11 @@ EXPANDED = frozenset({AxisType.UPCAST, AxisType.VECTOR})
 def expand(root: UOp) -> UOp:
     """The program without upcast and vector ranges. A range that is not of constant size stays a loop."""
     new: dict[UOp, UOp] = {}
+    slots = count(next_slot(root))
     for node in root.toposort():
         src = tuple(new[s] for s in node.src)
         now = node if src == node.src else node.replace(src=src)
-        new[node] = _close(now) if now.op in CLOSING else now
+        new[node] = _close(now, slots) if now.op in CLOSING else now
     return new[root]
 
 
@@ -28,7 +32,7 @@ def _size(r: UOp) -> int:
     return int(r.src[0].value)
 
 
-def _close(node: UOp) -> UOp:
+def _close(node: UOp, slots: Iterator[int]) -> UOp:
     """END or REDUCE with its expanded ranges resolved, innermost first."""
     body, ranges = node.src[0], node.src[1:]
     expanded = [r for r in ranges if r.arg[1] in EXPANDED]
@@ -42,23 +46,20 @@ def _close(node: UOp) -> UOp:
             lanes = _size(r)
             bodies = [b.substitute({r: UOp(Ops.STACK, [index(i) for i in range(lanes)])}) for b in bodies]
         else:
-            bodies = [_copy(b, r, i) for i in range(_size(r)) for b in bodies]
+            bodies = [_copy(b, r, i, slots) for i in range(_size(r)) for b in bodies]
     if node.op is Ops.END:
         return _together([b.end(*kept) for b in bodies])
     return _fold(node.arg[0], [_reduce(b, node, kept) for b in bodies], lanes)
 
 
-def _copy(body: UOp, r: UOp, value: int) -> UOp:
+def _copy(body: UOp, r: UOp, value: int, slots: Iterator[int]) -> UOp:
     """The body at one value of an upcast range, with scratch memory of its own where that stands inside the range."""
-    order = body.toposort()
     own: dict[UOp, UOp] = {r: index(value)}
-    if value:
-        top = 1 + max((int(n.arg.slot) for n in order if n.op is Ops.ALLOC), default=-1)
-        for node in order:
-            if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
-                arg = node.src[0].arg
-                slot = arg.slot + value * top
-                own[node.src[0]] = UOp.alloc(slot, arg.size, arg.dtype, arg.addrspace)
+    for node in body.toposort() if value else ():
+        if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
+            arg = node.src[0].arg
+            if node.src[0] not in own:
+                own[node.src[0]] = UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
     return body.substitute(own)
 
 

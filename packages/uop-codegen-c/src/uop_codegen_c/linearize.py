@@ -101,13 +101,13 @@ def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
 
 
 def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
-    """Scratch memory stands in the loops that an AFTER of ranges alone puts it in."""
+    """Scratch memory stands in the loops that an AFTER of ranges alone puts it in; a value of a range counts as one."""
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
         if (
             node.op is Ops.AFTER
             and node.src[0].op is Ops.ALLOC
-            and all(s.op is Ops.RANGE for s in node.src[1:])
+            and all(s.op in (Ops.RANGE, Ops.CONST) for s in node.src[1:])
         ):
             homes[node.src[0]] = nest.chain(node)
     return homes

@@ -41,6 +41,11 @@ def next_number(root: UOp) -> int:
     return max((int(r.arg[0]) + 1 for r in all_ranges(root)), default=0)
 
 
+def next_slot(root: UOp) -> int:
+    """A slot that no scratch memory of a program has, nor any above it."""
+    return 1 + max((int(n.arg.slot) for n in root.toposort() if n.op is Ops.ALLOC), default=-1)
+
+
 def retype(r: UOp, axis: AxisType) -> UOp:
     """The same range as another type of axis."""
     return r.replace(arg=(r.arg[0], axis))

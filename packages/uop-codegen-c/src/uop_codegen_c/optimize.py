@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from uop_ir import AxisType, Kind, Limits, Ops, UOp, settings
 from uop_rewrite import linear
 
-from .actions import Action, Retype, Split, Stage, extent, find_range
+from .actions import Action, Retype, Split, Stage, extent, find_range, holds_scratch
+from .demands import simplify
 from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
-from .rangeify import simplify
 from .text_size import LIMIT, characters
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
@@ -130,7 +130,7 @@ class Scheduler:
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
             self.stage(numbers, last, lanes)
             loops = self.look(numbers)
-            tiled = self.contiguous(loops, last, lanes)
+            tiled = self.contiguous(loops, last, lanes) and not self.holds_scratch(last)
         if self.free.reassociate:
             self.lanes_of_reductions(self.look(numbers), None if not tiled else last, lanes)
         if tiled:
@@ -154,6 +154,10 @@ class Scheduler:
         return all(stride(n, r, lanes) in (0, 1) for n in loops.loads) and all(
             stride(n, r) is not None for n in guarded
         )
+
+    def holds_scratch(self, number: int) -> bool:
+        """Whether scratch memory is filled anew in each iteration, so that there are no lanes of it."""
+        return holds_scratch(self.root, find_range(self.root, number))
 
     def stage(self, numbers: list[int], last: int, lanes: int) -> None:
         """Stage the operands of reductions that lie in the other order, where they fit and are read again."""
@@ -191,7 +195,7 @@ class Scheduler:
             text[int(r.arg[0])] = max(text.get(int(r.arg[0]), 0), inside)
             below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
             strides = [stride(n, r, lanes) for n in below]
-            if r_last is not None and r_last in open_ranges(node):
+            if (r_last is not None and r_last in open_ranges(node)) or self.holds_scratch(int(r.arg[0])):
                 chosen[int(r.arg[0])] = 0
             elif r.src[0].op is Ops.CONST and extent(r) >= lanes and strides and set(strides) <= {0, 1}:
                 chosen.setdefault(int(r.arg[0]), extent(r))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, dtypes, index
 from uop_rewrite import build, graph_rewrite, linear, symbolic
 
-from .loops import in_order, next_number, open_ranges
+from .loops import in_order, next_number, next_slot, open_ranges
 
 
 class Fold(NamedTuple):
@@ -34,7 +34,7 @@ def carry_prefixes(root: UOp, reassociate: bool) -> UOp:
     """
     new: dict[UOp, UOp] = {}
     number = next_number(root)
-    slot = 1 + max((int(n.arg.slot) for n in root.toposort() if n.op is Ops.ALLOC), default=-1)
+    slot = next_slot(root)
     for node in root.toposort():
         src = tuple(new[s] for s in node.src)
         now = node if src == node.src else node.replace(src=src)

@@ -8,8 +8,6 @@ own. The second goes from the sources to the stores and builds each node once fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from uop_ir import (
     INDEX_MAPS,
@@ -21,77 +19,17 @@ from uop_ir import (
     VerifyError,
     call_params,
     dtypes,
-    flatten,
     index,
     index_map,
 )
-from uop_rewrite import bounds, graph_rewrite, symbolic
+from uop_rewrite import bounds
 
+from .demands import Demand, Lowering, simplify
 from .loops import open_ranges
+from .stage import stage_demand, stage_value
 from .widen import NARROW
 
-
-class Demand(NamedTuple):
-    """A position in a node, one index an axis, and the condition under which the element exists (None: always)."""
-
-    at: tuple[UOp, ...]
-    valid: UOp | None
-
-
 MEMORY = frozenset({Ops.PARAM, Ops.BUFFER, Ops.ALLOC})
-TRUE = UOp.const(dtypes.bool, True)
-
-
-@dataclass
-class Lowering:
-    """The state of one kernel's lowering."""
-
-    demands: dict[UOp, dict[Demand, None]] = field(default_factory=dict)
-    values: dict[tuple[UOp, Demand], UOp] = field(default_factory=dict)
-    ranges: dict[object, tuple[UOp, ...]] = field(default_factory=dict)
-    depths: dict[UOp, int] = field(default_factory=dict)
-    count: int = 0
-    scratch: int = 0
-
-    def new_ranges(self, key: object, shape: tuple[int | UOp, ...], axis: AxisType) -> tuple[UOp, ...]:
-        """One index an axis: a new RANGE, or 0 where the axis has size 1. The same key gives the same ranges."""
-        if key not in self.ranges:
-            out = []
-            for size in shape:
-                if size == 1:
-                    out.append(index(0))
-                else:
-                    out.append(UOp.range(simplify(index(size)), self.count, axis))
-                    self.count += 1
-            self.ranges[key] = tuple(out)
-        return self.ranges[key]
-
-    def reduce_ranges(self, node: UOp, demand: Demand) -> tuple[UOp, ...]:
-        """The ranges that a REDUCE folds at a position. Reductions that stand on as many others share one loop."""
-        extents = node.src[0].shape[node.ndim :]
-        return self.new_ranges((demand, extents, self.depths[node]), extents, AxisType.REDUCE)
-
-    def demand(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None) -> None:
-        """Ask for a node at a position."""
-        self.demands.setdefault(node, {})[canonical(at, valid)] = None
-
-    def value(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None) -> UOp:
-        """What a node became at a position that was asked for."""
-        return self.values[node, canonical(at, valid)]
-
-
-def canonical(at: tuple[UOp, ...], valid: UOp | None) -> Demand:
-    """A demand in the one form that equal positions share."""
-    condition = None if valid is None else simplify(valid)
-    return Demand(tuple(simplify(i) for i in at), None if condition is TRUE else condition)
-
-
-def simplify(node: UOp) -> UOp:
-    """A small index or condition in canonical form, kept in its memo."""
-    if "simple" not in node.memo:
-        node.memo["simple"] = graph_rewrite(node, symbolic)
-    simple: UOp = node.memo["simple"]
-    return simple
 
 
 def rangeify(body: UOp) -> UOp:
@@ -116,8 +54,9 @@ def rangeify(body: UOp) -> UOp:
             continue
         ranges = state.new_ranges(store.src[0].shape, store.src[0].shape, AxisType.LOOP)
         stores.append((store, ranges))
-        state.demand(store.src[0], ranges, None)
-        state.demand(store.src[1], _broadcast_at(store.src[1], ranges), None)
+        loops = tuple(r for r in ranges if r.op is Ops.RANGE)
+        state.demand(store.src[0], ranges, None, loops)
+        state.demand(store.src[1], _broadcast_at(store.src[1], ranges), None, loops)
     for node in reversed(order):
         for want in tuple(state.demands.get(node, ())):
             DEMAND.get(node.op, _demand_elementwise)(state, node, want)
@@ -190,7 +129,7 @@ def _broadcast_at(source: UOp, at: tuple[UOp, ...]) -> tuple[UOp, ...]:
 
 def _demand_elementwise(state: Lowering, node: UOp, want: Demand) -> None:
     for source in node.src:
-        state.demand(source, _broadcast_at(source, want.at), want.valid)
+        state.demand(source, _broadcast_at(source, want.at), want.valid, state.within[node, want])
 
 
 def _build_elementwise(state: Lowering, node: UOp, want: Demand) -> UOp:
@@ -203,7 +142,7 @@ def _demand_none(state: Lowering, node: UOp, want: Demand) -> None:
 
 def _demand_movement(state: Lowering, node: UOp, want: Demand) -> None:
     at, condition = index_map(node, want.at)
-    state.demand(node.src[0], at, _both(want.valid, condition))
+    state.demand(node.src[0], at, _both(want.valid, condition), state.within[node, want])
 
 
 def _build_movement(state: Lowering, node: UOp, want: Demand) -> UOp:
@@ -236,7 +175,9 @@ def _is_empty(shape: tuple[int | UOp, ...]) -> bool:
 def _demand_reduce(state: Lowering, node: UOp, want: Demand) -> None:
     if _is_empty(node.src[0].shape[node.ndim :]):
         return
-    state.demand(node.src[0], want.at + state.reduce_ranges(node, want), want.valid)
+    ranges = state.reduce_ranges(node, want)
+    loops = state.within[node, want] + tuple(r for r in ranges if r.op is Ops.RANGE)
+    state.demand(node.src[0], want.at + ranges, want.valid, loops)
 
 
 def _build_reduce(state: Lowering, node: UOp, want: Demand) -> UOp:
@@ -258,7 +199,7 @@ def _build_reduce(state: Lowering, node: UOp, want: Demand) -> UOp:
 def _demand_stack(state: Lowering, node: UOp, want: Demand) -> None:
     if _progression(node) is None:
         for source in node.src:
-            state.demand(source, want.at[1:], want.valid)
+            state.demand(source, want.at[1:], want.valid, state.within[node, want])
 
 
 def _progression(node: UOp) -> tuple[int, int] | None:
@@ -284,35 +225,13 @@ def _build_stack(state: Lowering, node: UOp, want: Demand) -> UOp:
     return out
 
 
-def _stage_ranges(state: Lowering, node: UOp) -> tuple[UOp, ...]:
-    return state.new_ranges(node, node.shape, AxisType.LOOP)
-
-
 def _demand_stage(state: Lowering, node: UOp, want: Demand) -> None:
-    if _is_empty(node.shape):
-        return
-    state.demand(node.src[0], _stage_ranges(state, node), None)
+    if not _is_empty(node.shape):
+        stage_demand(state, node)
 
 
 def _build_stage(state: Lowering, node: UOp, want: Demand) -> UOp:
-    """Fill scratch memory once, with loops of its own, and read it at the position wanted; 0 where there is none."""
-    if _is_empty(node.shape):
-        return UOp.const(node.dtype, 0)
-    ranges = _stage_ranges(state, node)
-    key = (node, "fill")
-    if key not in state.ranges:
-        size = 1
-        for d in node.shape:
-            size *= bounds(index(d))[1]
-        memory = UOp.alloc(state.scratch, size, node.dtype, node.arg)
-        state.scratch += 1
-        fill = memory.index(simplify(flatten(node.shape, ranges))).store(
-            state.value(node.src[0], ranges, None)
-        )
-        state.ranges[key] = (memory.after(fill.end(*(r for r in ranges if r.op is Ops.RANGE))),)
-    filled = state.ranges[key][0]
-    at = simplify(flatten(node.shape, want.at))
-    return filled.index(at, *(() if want.valid is None else (want.valid,))).load()
+    return UOp.const(node.dtype, 0) if _is_empty(node.shape) else stage_value(state, node, want)
 
 
 _Demander = Callable[[Lowering, UOp, Demand], None]
