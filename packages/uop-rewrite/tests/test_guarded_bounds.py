@@ -92,7 +92,7 @@ def test_they_hold_wherever_the_condition_does(kit: Any, data: st.DataObject) ->
             high > R + Q,
             number(low) < V - R,
             (R % 5).eq(abs(low) % 5),
-            V % 4 < abs(low) % 4,
+            number(abs(low) % 4) > V % 4,
             number(low) < V // 3,
         )
         return data.draw(st.sampled_from(made))

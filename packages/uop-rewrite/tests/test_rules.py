@@ -54,7 +54,7 @@ def variables(kit: Any, name: str, dtype: DType, wanted: slice) -> list[UOp]:
         return [UOp.variable(name.strip("?"), -5, 6), *INDICES[wanted], *(chosen if open_ else [])]
     out: list[UOp] = [kit.scalar(name.strip("?"), dtype)]
     if dtype is dtypes.bool:
-        return [*out, flag, flag.ne(True), R.eq(2)] if open_ or wanted.step == 1 else out
+        return [*out, R.eq(2), *([flag, flag.ne(True)] if open_ or wanted.step == 1 else [])]
     if dtype.is_int and dtype is not dtypes.u64 and wanted.step == 1:  # of u64, sums are past an index
         summand = kit.scalar("s", dtype)
         out += [summand + 3, summand * 2 - out[0]]

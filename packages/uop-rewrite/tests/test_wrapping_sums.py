@@ -59,6 +59,18 @@ def test_rounds_of_additions_share(kit: Any) -> None:
     kit.agree(before, after)
 
 
+def test_sums_that_are_all_used_do_not_grow(kit: Any) -> None:
+    """Fibonacci's: each sum is few multiples of two terms, and one addition to those before."""
+    x, y = kit.scalar("x", dtypes.u8), kit.scalar("y", dtypes.u8)
+    used = x ^ y
+    for _ in range(30):
+        x, y = y, x + y
+        used = used ^ y
+    after = graph_rewrite(used, symbolic)
+    assert len(after.toposort()) <= len(used.toposort())
+    kit.agree(used, after)
+
+
 def test_a_long_sum_is_left_as_it_is(kit: Any) -> None:
     total = kit.scalar("x", dtypes.i32)
     for k in range(3000):

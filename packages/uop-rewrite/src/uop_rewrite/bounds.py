@@ -111,7 +111,9 @@ def _multiply(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
 
 
 def _divide(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    """Of a range that has `n * m` values, the quotient by m is less than n."""
+    """Of a range that has `n * m` values, the quotient by m is less than n; x // x is 1, or 0 where x is 0."""
+    if node.src[0] is node.src[1]:
+        return _truth(src[0].least > 0 or src[0].greatest < 0, src[0] == _NOTHING)
     others = _others(node)
     found = sets.divide(src[0], src[1])
     if others is None or src[1].least < 0:
@@ -179,6 +181,8 @@ def _not_equal(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
 def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     """Either choice, each under what the condition says where it is chosen."""
     condition, yes, no = node.src
+    if yes is no:  # which is no choice
+        return src[1]
     return sets.union(
         (_under(narrowed(condition, True), yes, src[1]), _under(narrowed(condition, False), no, src[2]))
     )

@@ -59,7 +59,7 @@ def _cancelled(relation: Callable[[UOp, UOp], UOp]) -> Callable[..., UOp | None]
         if not 0 < operations(x) + operations(y) <= MOST_OPERATIONS:
             return None
         new = relation(x, y)
-        return new if new.shape == n.shape and saves(n.src, new.src, gone=0) else None
+        return new if new.shape == n.shape and saves(n.src, new.src) else None
 
     return rule
 

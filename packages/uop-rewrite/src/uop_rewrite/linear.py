@@ -106,14 +106,15 @@ def operations(sum_: UOp) -> int:
     return found
 
 
-def saves(old: Sequence[UOp], new: Sequence[UOp], gone: int) -> int | None:
-    """How many operations sums have more than those that take their place; None where these could cost more nodes.
+def saves(old: Sequence[UOp], new: Sequence[UOp]) -> int | None:
+    """How many operations new sums save in the place of old ones; None where that could cost too many nodes.
 
-    They cost most where others use all sums within the old ones, of which only `gone` then go.
+    They may cost one node more, and no more than they save: where others use all sums within the old ones, of which
+    only one then goes.
     """
     saved = sum(map(operations, old)) - sum(map(operations, new))
-    added = len(_sums(new) - _sums(old)) - gone
-    return saved if added <= saved else None
+    added = len(_sums(new) - _sums(old)) - 1
+    return saved if added <= min(saved, 1) else None
 
 
 def _sums(nodes: Sequence[UOp]) -> set[UOp]:

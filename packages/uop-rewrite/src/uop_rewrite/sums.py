@@ -31,7 +31,7 @@ def collect_wrapping(n: UOp) -> UOp:
         if exact is not None and fits(exact, n.dtype) and fits(exact, dtypes.index):
             return exact.cast(n.dtype)
         new = compact(_choices(sum_, n), n.dtype)
-        if saves([n], [new], gone=1) is not None:
+        if saves([n], [new]) is not None:
             return new
     return compact(shallow(n), n.dtype)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from uop_ir import Ops, UOp, fold
 
-from .bounds import not_zero, values
+from .bounds import values
 from .casts import bitcasts, lossless
 from .comparison import FALSE, TRUE, complement, negated
 from .engine import graph_rewrite
@@ -124,6 +124,11 @@ def _opposite(x: UOp, y: UOp) -> bool:
     return (x.op is not Ops.CMPLT or y.op is Ops.CMPLT) and negated(x) is y
 
 
+def _unless(op: Ops, z: UOp, x: UOp) -> UOp | None:
+    other = negated(z)
+    return None if other is None else UOp(op, (other, x))
+
+
 def _choices(n: UOp) -> UOp | None:
     """op(where(z, a, b), c) == where(z, op(a, c), op(b, c)) for constants, and for two choices by one condition."""
     chosen = [s for s in n.src if s.op is Ops.WHERE]
@@ -159,8 +164,6 @@ identities = RuleSet(
         Rule("divided by one", DIV(x, a), lambda x, a: x, when=_one),
         # x / -1 == -x
         Rule("divided by minus one", DIV(x, a), lambda x, a: -x, when=_minus_one),
-        # x // x == 1                   x is not 0
-        Rule("divided by itself", DIV(x, x), lambda x: x.const_like(1), when=not_zero, types=INTEGERS),
         # x % x == 0                    0 % 0 == 0
         Rule("remainder by itself", MOD(x, x), lambda x: x.const_like(0), types=INTEGERS),
         # x % y % y == x % y
@@ -216,8 +219,9 @@ identities = RuleSet(
         # where(z, true, x) == z | x, where(z, x, false) == z & x; with both, z
         Rule("choice of truth", WHERE(z, a, x), lambda z, x: z | x, when=_true, types=BOOL),
         Rule("choice of falsehood", WHERE(z, x, a), lambda z, x: z & x, when=_false, types=BOOL),
-        Rule("no choice of truth", WHERE(z, a, x), lambda z, x: complement(z) & x, when=_false, types=BOOL),
-        Rule("no choice of falsehood", WHERE(z, x, a), lambda z, x: complement(z) | x, when=_true, types=BOOL),
+        # where(z, false, x) == not z & x, where(z, x, true) == not z | x, where the negation is no node more
+        Rule("no choice of truth", WHERE(z, a, x), lambda z, x: _unless(Ops.AND, z, x), when=_false, types=BOOL),
+        Rule("no choice of falsehood", WHERE(z, x, a), lambda z, x: _unless(Ops.OR, z, x), when=_true, types=BOOL),
         # where(x < y, y, x) == max(x, y)                     integers: no NaN
         Rule("choice of the greater", WHERE(CMPLT(x, y), y, x), lambda x, y: x.maximum(y), types=INTEGERS),
         # op(where(z, a, b), c) == where(z, op(a, c), op(b, c))

@@ -25,7 +25,6 @@ EXAMPLES: dict[str, Callable[[UOp, UOp, UOp, UOp], UOp]] = {
     "minus float zero": lambda i, f, p, q: f - 0.0,
     "divided by one": lambda i, f, p, q: f / 1.0,
     "divided by minus one": lambda i, f, p, q: i // -1,
-    "divided by itself": lambda i, f, p, q: (i % 5 + 1) // (i % 5 + 1),
     "remainder by itself": lambda i, f, p, q: i % i,
     "remainder twice": lambda i, f, p, q: i % 5 % 5,
     "minus itself": lambda i, f, p, q: i - i,
@@ -62,8 +61,10 @@ EXAMPLES: dict[str, Callable[[UOp, UOp, UOp, UOp], UOp]] = {
     "either": lambda i, f, p, q: p.where(f, q.where(f, f * f)),
     "choice of truth": lambda i, f, p, q: p.where(UOp.const(dtypes.bool, True), q),
     "choice of falsehood": lambda i, f, p, q: p.where(q, False),
-    "no choice of truth": lambda i, f, p, q: p.where(UOp.const(dtypes.bool, False), q),
-    "no choice of falsehood": lambda i, f, p, q: p.where(q, True),
+    "no choice of truth": lambda i, f, p, q: (
+        (i < f.cast(i.dtype)).eq(p).where(UOp.const(dtypes.bool, False), q)
+    ),
+    "no choice of falsehood": lambda i, f, p, q: i.eq(5).where(q, True),
     "choice of the greater": lambda i, f, p, q: (i < 7).where(i.const_like(7), i),
     "choice of constants": lambda i, f, p, q: p.where(f.const_like(1), f.const_like(3)) * 2.0,
     "cast to itself": lambda i, f, p, q: UOp(Ops.CAST, (f,), f.dtype),
