@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from uop_rewrite import (
     RewriteError,
     Rule,
     RuleSet,
+    bounds,
+    bounds_given,
     const,
     graph_rewrite,
     matches,
@@ -24,6 +27,7 @@ from uop_rewrite import (
     var,
 )
 
+V = UOp.variable("v", 0, 9)
 X, Y = UOp.param(0, 4, dtypes.i32), UOp.param(1, 4, dtypes.i32)
 x, y = var("x"), var("y")
 
@@ -252,3 +256,19 @@ def test_work_is_linear(dtype: Any) -> None:
 def test_kinds() -> None:
     assert Kind.INDEX in INTEGERS
     assert {Kind.VOID} | {d.kind for d in dtypes.all} == ANY
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: graph_rewrite(5, symbolic), "graph_rewrite: 5 is no UOp"),  # type: ignore[arg-type]
+        (lambda: graph_rewrite(UOp.const(dtypes.i32, 1), 5), "5 is no RuleSet"),  # type: ignore[arg-type]
+        (lambda: bounds("x"), "bounds: 'x' is no UOp"),  # type: ignore[arg-type]
+        (lambda: bounds_given(V, V), "bounds_given: .* is no condition"),
+        (lambda: bounds_given(5, V), "bounds_given: 5 is no condition"),  # type: ignore[arg-type]
+        (lambda: bounds_given(V < 3, 5), "bounds: 5 is no UOp"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_other_types_are_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(UopError, match=message):
+        call()

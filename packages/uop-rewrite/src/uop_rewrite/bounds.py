@@ -22,8 +22,10 @@ _NOTHING = ValueSet(0, 0, 0, 0)  # of a node without integers; never looked at
 def bounds(node: UOp) -> tuple[int, int]:
     """The least and the greatest value that a node of integer, index or bool dtype can have. Kept in its memo.
 
-    Raises VerifyError for a node of another dtype.
+    Raises VerifyError for a node of another dtype, and for what is no node.
     """
+    if not isinstance(node, UOp):
+        raise VerifyError(f"bounds: {node!r} is no UOp", remedy="UOp.const makes one of a number")
     return values(node)[:2]
 
 

@@ -27,8 +27,12 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bo
     - `single-walk`: each node once, over its rewritten sources; what replaces it stays as the rule made it.
 
     Raises RewriteError, with the names of the rules and two terms, where rules feed each other for ever; UopError for
-    another order. See `observing` for who may watch.
+    another order, and for a root that is no UOp or rules that are no RuleSet. See `observing` for who may watch.
     """
+    if not isinstance(root, UOp):
+        raise UopError(f"graph_rewrite: {root!r} is no UOp", remedy="UOp.const makes one of a number")
+    if not isinstance(rules, RuleSet):
+        raise UopError(f"graph_rewrite: {rules!r} is no RuleSet", remedy="RuleSet([rule, ...])")
     if order not in ORDERS:
         raise UopError(f"no order {order!r}", remedy=f"one of {', '.join(ORDERS)}")
     watch = observer()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from uop_ir import Kind, Ops, UOp
+from uop_ir import Kind, Ops, UOp, VerifyError, dtypes
 
-from .bounds import narrowed, values, values_from
+from .bounds import bounds, narrowed, values, values_from
 from .facts import Fact, Facts
 from .guards import IMPURE, clauses
 from .linear import MOST_OPERATIONS, Linear, is_sum, linear, operations
@@ -27,11 +27,13 @@ def bounds_given(condition: UOp, node: UOp) -> tuple[int, int]:
     """The least and the greatest value of an integer or index where a condition, a bool, holds.
 
     Those of `bounds` where nothing is learned; any, where the condition never holds. Of the condition, the comparisons
-    that an AND joins are used. Both are scalars; see `bounds` for the errors.
+    that an AND joins are used. Both are scalars. Raises VerifyError where the condition is no bool; and see `bounds`.
     """
-    plain = values(node)
-    if node.shape or condition.shape or plain.step == 0:
-        return plain[:2]
+    if getattr(condition, "dtype", None) is not dtypes.bool:
+        raise VerifyError(f"bounds_given: {condition!r} is no condition", remedy="a node of dtype bool")
+    plain = bounds(node)
+    if node.shape or condition.shape or plain[0] == plain[1]:
+        return plain
     facts = tuple(Facts(clauses(condition)).sums.values())
     sums: Sums = {}
     for number, said in enumerate(sorted(facts, key=lambda said: -len(said.terms))):
