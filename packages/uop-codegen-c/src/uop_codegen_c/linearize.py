@@ -1,7 +1,8 @@
 """Linearize: one order of instructions, every value in the outermost loop in which it can stand. Week 3.
 
-A node stands in the loop of the innermost range that it depends on. Within a loop, nodes keep the topological order
-of the graph, except that the stores that nothing waits for come last: all loads of an iteration see memory as it was.
+A node stands in the loop of the innermost range that it depends on. Any order of the nodes of a loop is right in which
+sources come first: what must see a store, or memory as it was before one, stands behind an AFTER. The order here is the
+topological one of the graph, except that the stores that nothing waits for come last, where a reader expects them.
 """
 
 from __future__ import annotations

@@ -61,3 +61,10 @@ def length(node: UOp) -> int:
     size = node.shape[0] if node.shape else 1
     assert isinstance(size, int)
     return size
+
+
+def memory_of(node: UOp) -> UOp:
+    """The PARAM or ALLOC that an INDEX names an element of."""
+    while node.op in (Ops.INDEX, Ops.AFTER):
+        node = node.src[0]
+    return node

@@ -21,11 +21,12 @@ from uop_ir import (
     dtypes,
     index,
     index_map,
+    toposort,
 )
 from uop_rewrite import bounds
 
 from .demands import Demand, Lowering, simplify
-from .loops import open_ranges
+from .loops import memory_of, open_ranges
 from .stage import stage_demand, stage_value
 from .widen import NARROW
 
@@ -69,18 +70,19 @@ def rangeify(body: UOp) -> UOp:
 def _check_stores(root: UOp) -> UOp:
     """All stores of a kernel see memory as it was before it.
 
-    So what is stored to is read before all loops, or in the same loops and at the element that is stored there.
+    So what is stored to is read before all loops, or in the same loops and at the element that is stored there: before
+    it is stored, as an AFTER says.
     """
     inside: set[UOp] = set()
-    places: dict[UOp, set[UOp]] = {}
+    places: dict[UOp, set[tuple[UOp, ...]]] = {}
     for node in reversed(root.toposort()):
         if node.op is Ops.END or (node.op is Ops.REDUCE and not inside.isdisjoint(open_ranges(node))):
             inside.update(node.src[1:])
-        elif node.op is Ops.STORE and node.src[0].src[0].op is Ops.PARAM:
-            places.setdefault(node.src[0].src[0], set()).add(node.src[0])
+        elif node.op is Ops.STORE and memory_of(node.src[0]).op is Ops.PARAM:
+            places.setdefault(memory_of(node.src[0]), set()).add(node.src[0].src[1:])
     for node in root.toposort():
         if node.op is Ops.LOAD and node.src[0].src[0] in places:
-            same = places[node.src[0].src[0]] == {node.src[0]}
+            same = places[node.src[0].src[0]] == {node.src[0].src[1:]}
             if not same and (len(root.src) > 1 or not inside.isdisjoint(open_ranges(node))):
                 raise VerifyError(
                     f"argument {node.src[0].src[0].arg.slot} is stored to, and read at another element",
@@ -91,16 +93,31 @@ def _check_stores(root: UOp) -> UOp:
 
 def _nests(state: Lowering, stores: list[tuple[UOp, tuple[UOp, ...]]]) -> list[UOp]:
     """One END for all stores that share their ranges."""
-    groups: dict[tuple[UOp, ...], list[UOp]] = {}
+    groups: dict[tuple[UOp, ...], list[tuple[UOp, UOp]]] = {}
     for store, ranges in stores:
         place = _element(state, store.src[0], ranges)
         value = state.value(store.src[1], _broadcast_at(store.src[1], ranges), None)
-        groups.setdefault(ranges, []).append(place.store(value))
+        groups.setdefault(ranges, []).append((place, value))
+    ends = []
+    for ranges, group in groups.items():
+        loops = tuple(r for r in ranges if r.op is Ops.RANGE)
+        effects = _after_loads(group, loops)
+        ends.append((effects[0] if len(effects) == 1 else UOp.sink(*effects)).end(*loops))
+    return ends
+
+
+def _after_loads(group: list[tuple[UOp, UOp]], loops: tuple[UOp, ...]) -> list[UOp]:
+    """The stores of one iteration: each after the loads that see the same memory as it was."""
+    memories = {place.src[0] for place, _ in group}
+    read: dict[UOp, list[UOp]] = {}
+    for node in toposort([value for _, value in group]):
+        if node.op is Ops.LOAD and node.src[0].src[0] in memories and open_ranges(node) <= set(loops):
+            read.setdefault(node.src[0].src[0], []).append(node)
     return [
-        (effects[0] if len(effects) == 1 else UOp.sink(*effects)).end(
-            *(r for r in ranges if r.op is Ops.RANGE)
-        )
-        for ranges, effects in groups.items()
+        (
+            place.src[0].after(*read[place.src[0]]).index(*place.src[1:]) if place.src[0] in read else place
+        ).store(value)
+        for place, value in group
     ]
 
 

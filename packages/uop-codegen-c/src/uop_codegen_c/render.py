@@ -15,9 +15,10 @@ from . import ctext
 from .accesses import check_accesses, index_width
 from .dialect import Argument, C, Dialect
 from .expressions import expression
+from .loops import memory_of
 from .names import scalar_name
 from .statements import statement
-from .writer import Renderer, Text, memory_of
+from .writer import Renderer, Text
 
 
 def render(

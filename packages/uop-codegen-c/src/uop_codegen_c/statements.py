@@ -9,8 +9,8 @@ from uop_ir import AddrSpace, AxisType, BackendError, Kind, Ops, UOp, dtypes
 from . import ctext
 from .accesses import lanes_of, stride
 from .expressions import expression
-from .loops import length
-from .writer import BITS, CHOICE, COMPARE, SUM, UNARY, Renderer, Text, lane_of, memory_of
+from .loops import length, memory_of
+from .writer import BITS, CHOICE, COMPARE, SUM, UNARY, Renderer, Text, lane_of
 
 #: A text longer than this gets a name although it is used once; index arithmetic if it is used again.
 LONG = 60

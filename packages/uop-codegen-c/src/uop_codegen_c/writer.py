@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from uop_ir import DType, Ops, UOp, dtypes
+from uop_ir import DType, UOp, dtypes
 
 from . import ctext
 from .dialect import Dialect
@@ -93,13 +93,6 @@ class Renderer:
         self.values += 1
         self.line(f"{self.type(dtype, lanes)} {name} = {text};")
         return name
-
-
-def memory_of(node: UOp) -> UOp:
-    """The PARAM or ALLOC that an INDEX names an element of."""
-    while node.op in (Ops.INDEX, Ops.AFTER):
-        node = node.src[0]
-    return node
 
 
 def lane_of(name: str, dtype: DType, lane: int) -> str:

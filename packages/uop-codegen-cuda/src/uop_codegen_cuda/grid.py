@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
-from uop_ir import AxisType, BackendError, Ops, UOp, index, toposort
+from uop_ir import AddrSpace, AxisType, BackendError, Ops, UOp, index, toposort
 from uop_rewrite import bounds, graph_rewrite, linear, symbolic
 
 #: What the index of a grid's axis is called.
@@ -96,7 +96,12 @@ class _Rewrite:
                 continue
             now = self.rewritten(node)
             self.new[node] = now
-            if not inside and node.op is Ops.STORE and node.src[0].src[0].op is Ops.PARAM and self.specials:
+            if (
+                not inside
+                and node.op is Ops.STORE
+                and node.src[0].addrspace is AddrSpace.GLOBAL
+                and self.specials
+            ):
                 alone = self.guard({})
                 yield from self.begin(alone)
                 yield now

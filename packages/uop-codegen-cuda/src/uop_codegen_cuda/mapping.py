@@ -67,12 +67,19 @@ def map_axes(root: UOp, free: Freedoms) -> UOp:
 def independent(root: UOp) -> bool:
     """Whether no element that is stored is read, or stored again, by the computation of another."""
     order = root.toposort()
-    places: dict[UOp, set[UOp]] = {}
+    places: dict[UOp, set[tuple[UOp, ...]]] = {}
     for node in order:
         if node.op is Ops.STORE:
-            places.setdefault(node.src[0].src[0], set()).add(node.src[0])
+            places.setdefault(_memory(node.src[0]), set()).add(node.src[0].src[1:])
     reads = [n.src[0] for n in order if n.op is Ops.LOAD and n.src[0].src[0] in places]
-    return all(len(p) == 1 for p in places.values()) and all(r in places[r.src[0]] for r in reads)
+    return all(len(p) == 1 for p in places.values()) and all(r.src[1:] in places[r.src[0]] for r in reads)
+
+
+def _memory(place: UOp) -> UOp:
+    """The memory of which an INDEX names an element, whatever it comes after."""
+    while place.op in (Ops.INDEX, Ops.AFTER):
+        place = place.src[0]
+    return place
 
 
 def _nest(root: UOp, numbers: set[int]) -> list[Action]:
@@ -105,6 +112,6 @@ def _dimensions(axes: list[int], extents: dict[int, int]) -> list[int]:
 
 def _contiguous(end: UOp) -> int:
     """The number of the range along which the first store moves by one element; else that of the last range."""
-    store = next(n for n in end.toposort() if n.op is Ops.STORE and n.src[0].src[0].op is Ops.PARAM)
+    store = next(n for n in end.toposort() if n.op is Ops.STORE and _memory(n.src[0]).op is Ops.PARAM)
     ones = [t for t, k in linear(store.src[0].src[1]).terms if k == 1 and t in end.src[1:]]
     return int((ones[0] if ones else end.src[-1]).arg[0])
