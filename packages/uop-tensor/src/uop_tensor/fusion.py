@@ -18,6 +18,7 @@ from uop_rewrite import graph_rewrite, symbolic
 
 from .cost import LOAD, STORE, costs, is_leaf
 from .memory import extent, numel
+from .one_hot import scatters
 
 Index = tuple[UOp, ...]
 
@@ -105,7 +106,7 @@ def identity(demand: Demand, shape: Sequence[int | UOp]) -> bool:
 def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
     """What to store of the graph below `root`, a SINK of distinct values that are all stored.
 
-    Values in `forced` and STAGEs are stored too, whatever they cost.
+    Values in `forced`, STAGEs and sums that scatter are stored too, whatever they cost.
     """
     outputs = set(root.src)
     order = list(root.toposort())[:-1]
@@ -119,7 +120,7 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
             fusion.reads[node] = asked
             continue
         choice = node not in costed.cheap and node.op not in INDEX_MAPS
-        asked_for = node in outputs or node in forced or node.op is Ops.STAGE
+        asked_for = node in outputs or node in forced or node.op is Ops.STAGE or scatters(node)
         if asked_for or (choice and _pays(node, asked, costed.cost[node])):
             fusion.stored.append(node)
             fusion.reads[node] = asked

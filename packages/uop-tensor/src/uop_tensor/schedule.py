@@ -15,6 +15,7 @@ from uop_ir import Limits, Ops, UOp
 from .cost import is_memory
 from .cut import LENGTH, body_nodes, cut_long, cut_wide, length
 from .fusion import Fusion, decide, identity
+from .one_hot import scatters
 
 
 @dataclass
@@ -122,7 +123,7 @@ def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], 
 
     An optimizer's moments and parameter are computed from the same gradient: read once, stored in one loop. A kernel
     joins the first that takes it: one without a REDUCE that reads some of the same memory, or any whose values it
-    uses, if at the very element that it stores.
+    uses, if at the very element that it stores. What scatters stays alone.
     """
     open_kernels: dict[object, list[int]] = {}
     for k in list(graph.kernels):
@@ -134,6 +135,7 @@ def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], 
             uses = other in graph.direct[k]
             shares = not into.reduces and bool(into.reads.keys() & kernel.reads.keys())
             fits = together <= arguments and into.length + kernel.length <= LENGTH
+            fits = fits and not any(map(scatters, into.values))
             if (uses or shares) and fits and _joinable(graph, fusion, donors, other, k):
                 graph.merge(other, k)
                 break

@@ -294,3 +294,33 @@ def test_plan_does_not_depend_on_the_run(graphs: SimpleNamespace) -> None:
         return [c.key for c in plan(graphs.matmul(h, graphs.buffer(128, 10)), graphs.softmax(h)).calls]
 
     assert build() == build()
+
+
+def counter(n: int) -> UOp:
+    return UOp(Ops.STACK, [UOp.const(dtypes.i32, i) for i in range(n)])
+
+
+def one_hot_sum(values: int, count: int) -> UOp:
+    """For each value the sum of the elements beside which it stands."""
+    at, g = UOp.buffer(count, dtypes.i32), UOp.buffer(count, F32)
+    mask = counter(values).reshape((values, 1)).eq(at.reshape((1, count)))
+    return mask.where(g.reshape((1, count)), 0.0).reduce(Ops.ADD, 1)
+
+
+def test_a_sum_that_scatters_is_stored_alone() -> None:
+    """A code generator can then add each element where it belongs; within another kernel it would compare all."""
+    total = one_hot_sum(50, 100)
+    weight = UOp.buffer(50, F32)
+    assert reductions(plan(weight - total * total)) == [1, 0]
+    assert reductions(plan(total, weight - total * total)) == [1, 0]
+    turned = one_hot_sum(50, 100).reshape((5, 10)).permute((1, 0))
+    assert reductions(plan(turned * 2.0)) == [1, 0]
+
+
+def test_sums_over_one_hot_masks_that_do_not_scatter_or_are_small_are_not_stored() -> None:
+    total = one_hot_sum(50, 8)
+    assert kernels(UOp.buffer(50, F32) - total * total) == 1
+    at, table = UOp.buffer(10, dtypes.i32), UOp.buffer(100, F32)
+    mask = counter(100).reshape((1, 100)).eq(at.reshape((10, 1)))
+    picked = mask.where(table.reshape((1, 100)), 0.0).reduce(Ops.ADD, 1)
+    assert kernels(picked * 2.0 + 1.0) == 1
