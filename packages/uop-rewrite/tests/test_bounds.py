@@ -219,3 +219,11 @@ def test_what_moves_values_keeps_their_bounds(axis: str) -> None:
 def test_a_product_that_is_added(kit: Any) -> None:
     v = UOp.variable("v", 2, 3).cast(dtypes.i8)
     assert bounds(UOp(Ops.MULACC, (v, v, v))) == (6, 12)
+
+
+def test_floats_have_none_though_what_is_made_of_them_has() -> None:
+    x = UOp.const(dtypes.f32, 1.0)
+    bounds(x < 2.0)
+    for _ in range(2):
+        with pytest.raises(VerifyError, match="no bounds of f32"):
+            bounds(x)

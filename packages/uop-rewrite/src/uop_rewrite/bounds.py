@@ -36,7 +36,7 @@ def values(node: UOp) -> ValueSet:
     Raises VerifyError for a node of another dtype.
     """
     found: ValueSet | None = node.memo.get("values")
-    if found is None:
+    if found is None or found is _NOTHING:
         if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
             raise VerifyError(
                 f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
