@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms, linearize, settings, stages
-from uop_ir import DType, Ops, UOp, call_params, dtypes, override, run_program
+from uop_ir import AddrSpace, DType, Limits, Ops, UOp, call_params, dtypes, override, run_program
 
 pytestmark = pytest.mark.net
 
@@ -59,6 +59,7 @@ class Graphs:
             self.reduce,
             self.move,
             self.move,
+            self.stage,
         ]
         return self.random.choice(makers)(dtype, shape, depth - 1) if depth > 0 else self.leaf(dtype, shape)
 
@@ -107,6 +108,15 @@ class Graphs:
         extents = tuple(self.random.choice([1, 2, 3, 5, 8, 16, 33]) for _ in range(axes))
         op = self.random.choice([Ops.ADD, Ops.MAX, Ops.MUL])
         return self.value(dtype, shape + extents, depth).reduce(op, axes)
+
+    def stage(self, dtype: DType, shape: Shape, depth: int) -> UOp:
+        """Scratch memory, read at one position or at two, where a kernel has room for it."""
+        if prod(shape) * dtype.itemsize > Limits.local_memory:
+            return self.leaf(dtype, shape)
+        value = UOp(Ops.STAGE, (self.value(dtype, shape, depth),), AddrSpace.LOCAL)
+        if not shape or dtype is dtypes.bool:
+            return value
+        return UOp(Ops.MAX, (value, value.flip([self.random.random() < 0.5 for _ in shape])))
 
     def move(self, dtype: DType, shape: Shape, depth: int) -> UOp:
         if not shape:
