@@ -48,7 +48,8 @@ def carry_prefixes(root: UOp, reassociate: bool) -> UOp:
 
 def _plan(end: UOp, reassociate: bool) -> tuple[UOp, UOp, dict[UOp, Fold]] | None:
     """A loop nest, the range of it that carries, and what it carries."""
-    if not any(n.op is Ops.REDUCE for n in end.toposort()):
+    reductions = [n for n in end.toposort() if n.op is Ops.REDUCE and len(n.src) == 2]
+    if not any(_parts(n, n.src[0])[0] for n in reductions):
         return None
     for i in reversed(end.src[1:]):
         for way in (end, _backwards(end, i)) if i.arg[1] is AxisType.LOOP else ():
