@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from uop_ir import BackendError
 from uop_ir import settings as ir_settings
@@ -95,20 +96,22 @@ class Compiler:
         No compiler outlives the call, whatever ends it. A job's messages and the compiler's own temporary files
         stay in the folder of its output.
         """
-        started: list[tuple[Job, subprocess.Popen[bytes]]] = []
+        started: list[subprocess.Popen[bytes]] = []
         began = time.monotonic()
         try:
-            started.extend((job, self._start(job)) for job in jobs)
-            return [self._finish(job, process, began) for job, process in started]
+            for job in jobs:
+                self._start(job, started)
+            return [self._finish(*each, began) for each in zip(jobs, started, strict=True)]
         finally:
-            for _, process in started:
+            for process in started:
                 _kill(process)
 
-    def _start(self, job: Job) -> subprocess.Popen[bytes]:
+    def _start(self, job: Job, started: list[subprocess.Popen[bytes]]) -> None:
         command = [*self.command, *self.flags, str(job.source), "-o", str(job.output), "-lm"]
         with _log(job).open("wb") as log:
             try:
-                return subprocess.Popen(
+                _Process(
+                    started,
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -233,9 +236,22 @@ def _log(job: Job) -> Path:
     return job.output.with_suffix(".log")
 
 
+class _Process(subprocess.Popen[bytes]):
+    """A process that stands in a list before it starts, so that a Ctrl-C while it does leaves none behind."""
+
+    pid = 0  # not started yet
+
+    def __init__(
+        self, started: list[subprocess.Popen[bytes]], command: Sequence[str], **options: Any
+    ) -> None:
+        started.append(self)
+        super().__init__(command, **options)
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a compiler and the programs that it has started, unless it is done."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
+    if process.pid and process.poll() is None:
+        with suppress(ProcessLookupError):  # it has no group yet
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
