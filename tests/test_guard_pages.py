@@ -21,7 +21,7 @@ from uop_ir import Ops, Plan, UOp, dtypes
 
 body = UOp.sink(UOp.param(0, 5, dtypes.f32).store(UOp.param(1, 5, dtypes.f32)))
 signature = "void stray(void *const *buffers, const int64_t *scalars)"
-text = f"{signature};\\n{signature} {{ (void)scalars; float *out = buffers[0]; float *x = buffers[1]; %s }}"
+text = f"{signature};\\n{signature} {{ float *out = buffers[0], *x = buffers[1]; (void)scalars, (void)out, (void)x; %s }}"
 source = KernelSource("stray", "#include <stdint.h>", text % sys.argv[1])
 cpu, plan = CpuBackend(lambda body: source), (UOp.param(0, 5, dtypes.f32), UOp.param(1, 5, dtypes.f32))
 memory = [cpu.allocate(20), cpu.allocate(20)]
