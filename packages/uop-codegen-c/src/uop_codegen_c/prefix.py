@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, dtypes, index
-from uop_rewrite import build, graph_rewrite, linear, symbolic
+from uop_rewrite import build, clauses, graph_rewrite, linear, symbolic
 
 from .loops import in_order, next_number, next_slot, open_ranges
 
@@ -191,11 +191,6 @@ def _without(value: UOp, chosen: UOp, conditions: list[UOp]) -> UOp:
         place = value.src[0]
         return place.src[0].index(place.src[1], both).load()
     return both.where(chosen, value.src[2])
-
-
-def clauses(condition: UOp) -> list[UOp]:
-    """The conditions that an AND joins."""
-    return [c for s in condition.src for c in clauses(s)] if condition.op is Ops.AND else [condition]
 
 
 def _limit(clause: UOp, j: UOp) -> tuple[bool, UOp] | None:

@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uop_ir import AxisType, Ops, UOp, dtypes, index
-from uop_rewrite import Linear, bounds, build, graph_rewrite, linear, symbolic
+from uop_rewrite import Linear, bounds, build, clauses, graph_rewrite, linear, symbolic
 
 from .loops import next_number, open_ranges
-from .prefix import clauses
 
 #: For fewer values than this, to compare is no dearer than to load and store again.
 FEW = 4

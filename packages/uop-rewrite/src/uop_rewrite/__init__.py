@@ -4,6 +4,7 @@ from .bounds import bounds, values, wraps
 from .collapse import collapse
 from .engine import Order, graph_rewrite
 from .guarded_bounds import bounds_given
+from .guards import clauses
 from .linear import Linear, build, linear
 from .observer import Observer, observing
 from .passes import Before, Pass, check_order, run_passes
@@ -45,6 +46,7 @@ __all__ = [
     "bounds_given",
     "build",
     "check_order",
+    "clauses",
     "collapse",
     "const",
     "each",
