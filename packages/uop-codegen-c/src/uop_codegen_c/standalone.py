@@ -7,7 +7,7 @@ prints can be held against the interpreter.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import Kind, Ops, Parsed, UOp, UopError, dtypes
+from uop_ir import Ops, Parsed, UOp, UopError, dtypes, generated, name_of
 
 from .cache import KernelSource
 from .ctext import NARROW, SCALAR
@@ -123,35 +123,13 @@ def _arguments(program: Parsed, memory: Sequence[UOp]) -> list[Argument]:
 def _stored(program: Parsed, param: UOp, source: UOp | None, written: bool) -> Argument:
     label = ""
     if written and source is not None:
-        label = label_of(_name(program, source), (source.arg.size,), source.dtype)
+        label = label_of(name_of(program, source), (source.arg.size,), source.dtype)
     return Argument(param, source, label, (param.arg.size,))
 
 
 def _output(program: Parsed, param: UOp, value: UOp) -> Argument:
     shape = tuple(d for d in value.shape if isinstance(d, int))
-    return Argument(param, None, label_of(_name(program, value), shape, value.dtype), shape)
-
-
-def _name(program: Parsed, node: UOp) -> str:
-    """As `uopc run` names it."""
-    spelled = program.spans[node].text.partition("=")[0].strip()
-    is_memory = node.op is Ops.BUFFER or (node.op is Ops.PARAM and node.arg.size is not None)
-    return f"{spelled} ({node.op.value} slot={node.arg.slot})" if is_memory else spelled
-
-
-_GENERATE: dict[Kind, Callable[[np.random.Generator, int], npt.NDArray[Any]]] = {
-    Kind.BOOL: lambda rng, size: rng.integers(0, 2, size),
-    Kind.SIGNED: lambda rng, size: rng.integers(0, 8, size),
-    Kind.UNSIGNED: lambda rng, size: rng.integers(0, 8, size),
-    Kind.FLOAT: lambda rng, size: rng.standard_normal(size),
-}
-
-
-def generated(node: UOp, seed: int) -> npt.NDArray[Any]:
-    """The elements of a BUFFER or PARAM as `uopc run` generates them."""
-    rng = np.random.default_rng([seed, node.op is Ops.PARAM, node.arg.slot])
-    made: npt.NDArray[Any] = _GENERATE[node.dtype.kind](rng, node.arg.size).astype(node.dtype.numpy)
-    return made
+    return Argument(param, None, label_of(name_of(program, value), shape, value.dtype), shape)
 
 
 def _memory(argument: Argument, seed: int) -> str:

@@ -22,6 +22,7 @@ from .levels import Level, level_of
 from .movement import INDEX_MAPS, flatten, index_map, sizes
 from .ops import AddrSpace, Alloc, AxisType, Buffer, Ops, Param
 from .promotion import promote
+from .run_inputs import generated, name_of
 from .settings import override, read_settings, settings
 from .table import OPS
 from .uir_parse import Parsed, parse_uir, read_uir
@@ -68,11 +69,13 @@ __all__ = [
     "fold",
     "format_uir",
     "from_numpy",
+    "generated",
     "get_backend",
     "index",
     "index_map",
     "inline_call",
     "level_of",
+    "name_of",
     "override",
     "parse_uir",
     "promote",

@@ -12,7 +12,7 @@ from .errors import UopError
 from .infer_structure import call_params
 from .interp import evaluate, run_program
 from .ops import Ops
-from .run_inputs import Array, free_nodes, is_memory, name, read_memory, read_scalars
+from .run_inputs import Array, free_nodes, is_memory, name_of, read_memory, read_scalars
 from .uir_parse import Parsed, read_uir
 from .uop import UOp
 from .verifier import verify
@@ -45,7 +45,7 @@ def run(argv: list[str]) -> int:
             error.span = error.span or program.spans.get(error.node)
         raise
     for node, array in shown:
-        _print(name(program, node), node, array)
+        _print(name_of(program, node), node, array)
     return 0
 
 

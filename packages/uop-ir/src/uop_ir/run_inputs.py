@@ -49,8 +49,8 @@ def is_memory(node: UOp) -> bool:
     return node.op is Ops.BUFFER or (node.op is Ops.PARAM and node.arg.size is not None)
 
 
-def name(program: Parsed, node: UOp) -> str:
-    """`%N`, as the text names a node; for memory also what it is."""
+def name_of(program: Parsed, node: UOp) -> str:
+    """`%N`, as the text of a program names a node; for memory also what it is, and its slot."""
     spelled = program.spans[node].text.partition("=")[0].strip()
     return f"{spelled} ({node.op.value} slot={node.arg.slot})" if is_memory(node) else spelled
 
@@ -65,17 +65,17 @@ def read_memory(program: Parsed, inputs: Sequence[str], seed: int) -> dict[UOp, 
     memory: dict[UOp, Array] = {}
     unused = set(given)
     for node in dict.fromkeys(nodes):
-        keys = {name(program, node).split()[0], str(node.arg.slot)} & given.keys()
+        keys = {name_of(program, node).split()[0], str(node.arg.slot)} & given.keys()
         if len(keys) > 1 or not keys <= unused:
-            raise UopError(f"not one input for {name(program, node)}", remedy="give each as %N=FILE.npy")
+            raise UopError(f"not one input for {name_of(program, node)}", remedy="give each as %N=FILE.npy")
         unused -= keys
         try:
             memory[node] = _load(program, node, given[keys.pop()]) if keys else _generate(program, node, seed)
         except (MemoryError, OverflowError, ValueError):
-            what = f"no memory for the {node.arg.size} elements of {name(program, node)}"
+            what = f"no memory for the {node.arg.size} elements of {name_of(program, node)}"
             raise UopError(what, exit_code=5) from None
     if unused:
-        there = ", ".join(name(program, n) for n in memory) or "none"
+        there = ", ".join(name_of(program, n) for n in memory) or "none"
         raise UopError(f"no memory is named {min(unused)!r}", remedy=f"there is {there}")
     return memory
 
@@ -93,19 +93,29 @@ def _load(program: Parsed, node: UOp, path: str) -> Array:
         found = found.view(wanted)
     if found.dtype.newbyteorder("=") != wanted:
         raise UopError(
-            f"{path!r} is of dtype {found.dtype}, {name(program, node)} of {node.dtype}",
+            f"{path!r} is of dtype {found.dtype}, {name_of(program, node)} of {node.dtype}",
             remedy=f"convert it with astype({wanted.name!r})",
         )
     if found.size != node.arg.size:
-        raise UopError(f"{path!r} has {found.size} elements, {name(program, node)} has {node.arg.size}")
+        raise UopError(f"{path!r} has {found.size} elements, {name_of(program, node)} has {node.arg.size}")
     return np.array(found, wanted, order="C").reshape(-1)
 
 
-def _generate(program: Parsed, node: UOp, seed: int) -> Array:
-    """Elements that depend on the seed and the slot only: standard normal floats, integers 0 to 7, bools."""
+def generated(node: UOp, seed: int) -> Array:
+    """What `uopc run` fills a BUFFER or PARAM with: standard normal floats, integers 0 to 7, bools; of shape (size,).
+
+    It depends on the seed, the slot and the dtype only.
+    """
     rng = np.random.default_rng([seed, node.op is Ops.PARAM, node.arg.slot])
     made: Array = _GENERATE[node.dtype.kind](rng, node.arg.size).astype(node.dtype.numpy)
-    print(f"generated {name(program, node)}: {node.arg.size} of {node.dtype}, seed {seed}", file=sys.stderr)
+    return made
+
+
+def _generate(program: Parsed, node: UOp, seed: int) -> Array:
+    made = generated(node, seed)
+    print(
+        f"generated {name_of(program, node)}: {node.arg.size} of {node.dtype}, seed {seed}", file=sys.stderr
+    )
     return made
 
 
