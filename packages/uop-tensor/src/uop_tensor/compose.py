@@ -10,16 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
+from typing import Any, ParamSpec, cast
 
-from uop_ir import Ops, UOp, dtypes
+import numpy as np
+
+from uop_ir import DType, Ops, UOp, dtypes
+
+P = ParamSpec("P")
 
 
-def wide(function: Callable[[UOp], UOp]) -> Callable[[UOp], UOp]:
-    """Compute f16 and bf16 in f32."""
+def wide(function: Callable[P, UOp]) -> Callable[P, UOp]:
+    """Compute f16 and bf16, in which all operands are, in f32."""
 
     @wraps(function)
-    def computed(x: UOp) -> UOp:
-        return function(x.cast(dtypes.f32)).cast(x.dtype) if x.dtype.bits == 16 else function(x)
+    def computed(*args: P.args, **kwargs: P.kwargs) -> UOp:
+        (dtype,) = {x.dtype for x in args if isinstance(x, UOp)}
+        if dtype.bits != 16:
+            return function(*args, **kwargs)
+        inner = [x.cast(dtypes.f32) if isinstance(x, UOp) else x for x in args]
+        return cast("UOp", cast("Any", function)(*inner, **kwargs)).cast(dtype)
 
     return computed
 
@@ -54,6 +63,18 @@ def sign(x: UOp) -> UOp:
     zero = x.const_like(0)
     signs = (zero < x).cast(x.dtype) - (x < zero).cast(x.dtype)
     return x.eq(x).where(signs, math.nan) if x.dtype.is_float else signs
+
+
+def sign_bit(x: UOp) -> UOp:
+    """Whether a number is negative, -0.0 included; false for NaN, whose bits are canonical."""
+    if x.dtype.is_float:
+        x = x.bitcast({16: dtypes.i16, 32: dtypes.i32, 64: dtypes.i64}[x.dtype.bits])
+    return x < 0 if x.dtype.min < 0 else x.ne(x)
+
+
+def greatest_finite(dtype: DType) -> float:
+    """The greatest finite number of a float dtype."""
+    return float(np.nextafter(dtype.numpy.type(np.inf), dtype.numpy.type(0)))
 
 
 @wide
@@ -152,6 +173,22 @@ def floor_divide(x: UOp, y: UOp) -> UOp:
     apart = ((x < 0) ^ (y < 0)) & x.ne(0)
     down = finite_by_infinite.where(apart.where(quotient.const_like(-1), quotient), down)
     return y.eq(0).where(quotient, down)
+
+
+def truncated_quotient(x: UOp, y: UOp) -> UOp:
+    """x / y of integers without its fraction; x / 0 is 0."""
+    floored = x // y
+    inexact = (x % y).ne(0) & y.ne(0)
+    return (inexact & ((x < 0) ^ (y < 0))).where(floored + 1, floored)
+
+
+def truncated_remainder(x: UOp, y: UOp) -> UOp:
+    """The remainder with the sign of x; of integers, that of a division by 0 is x."""
+    if not x.dtype.is_float:
+        return x - truncated_quotient(x, y) * y
+    negative = sign_bit(x)
+    rest = negative.where(-x, x) % (y < 0).where(-y, y)
+    return negative.where(-rest, rest)
 
 
 def power(x: UOp, y: UOp) -> UOp:

@@ -11,14 +11,14 @@ from uop_ir import Ops, UOp, dtypes
 
 from . import shapes
 from .data import Number
-from .elementwise import Elementwise
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
+from .named import Named
 from .promotion import promote
 from .value import operands
 
 
-class Movement(Elementwise):
+class Movement(Named):
     """Shapes are given as loose numbers or as one tuple: `x.reshape(2, 3)`, `x.reshape((2, 3))`."""
 
     def reshape(self, *shape: int | Sequence[int]) -> Self:
