@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uop_nn import SGD, AdamW, ModelError, Optimizer, OptimizerError
+from uop_nn import SGD, Adam, AdamW, CombinedOptimizer, Lion, ModelError, Muon, Optimizer, OptimizerError
 from uop_tensor import Tensor, jit
 
 Array = NDArray[np.float64]
@@ -51,6 +51,39 @@ def adamw(
     return p
 
 
+def adam(rates: list[float], weight_decay: float = 0.0) -> Array:
+    p, m, v = START.astype(np.float64), np.zeros(START.shape), np.zeros(START.shape)
+    for t, rate in enumerate(rates, 1):
+        g = gradient(p) + weight_decay * p
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        p = p - rate * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return p
+
+
+def lion(rates: list[float], betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0) -> Array:
+    p, m = START.astype(np.float64), np.zeros(START.shape)
+    for rate in rates:
+        g = gradient(p)
+        p = p - rate * (np.sign(betas[0] * m + (1 - betas[0]) * g) + weight_decay * p)
+        m = betas[1] * m + (1 - betas[1]) * g
+    return p
+
+
+def muon(
+    rates: list[float], momentum: float = 0.95, nesterov: bool = True, weight_decay: float = 0.1
+) -> Array:
+    p, b = START.astype(np.float64), np.zeros(START.shape)
+    for rate in rates:
+        g = gradient(p)
+        b = momentum * b + (1 - momentum) * g
+        u = momentum * b + (1 - momentum) * g if nesterov else b
+        left, values, right = np.linalg.svd(u / np.linalg.norm(u), full_matrices=False)
+        for _ in range(5):  # the quintic acts on singular values
+            values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+        p = p - rate * weight_decay * p - rate * (left * values) @ right
+    return p
+
+
 CASES: list[tuple[type[Optimizer], Callable[..., Array], dict[str, Any]]] = [
     (SGD, sgd, {}),
     (SGD, sgd, {"weight_decay": 0.1}),
@@ -59,6 +92,12 @@ CASES: list[tuple[type[Optimizer], Callable[..., Array], dict[str, Any]]] = [
     (AdamW, adamw, {}),
     (AdamW, adamw, {"betas": (0.8, 0.95), "eps": 0.1, "weight_decay": 0.0}),
     (AdamW, adamw, {"betas": (0.0, 0.5), "weight_decay": 0.3}),
+    (Adam, adam, {}),
+    (Adam, adam, {"weight_decay": 0.2}),
+    (Lion, lion, {}),
+    (Lion, lion, {"betas": (0.8, 0.5), "weight_decay": 0.3}),
+    (Muon, muon, {}),
+    (Muon, muon, {"nesterov": False, "momentum": 0.5, "weight_decay": 0.0}),
 ]
 
 
@@ -95,7 +134,7 @@ def test_several_steps(
         np.testing.assert_allclose(p.numpy(), reference(rates[:count], **options), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "options"), [(SGD, {"momentum": 0.9}), (AdamW, {})])
+@pytest.mark.parametrize(("kind", "options"), [(SGD, {"momentum": 0.9}), (AdamW, {}), (Lion, {}), (Muon, {})])
 def test_a_state_goes_on_bit_for_bit(kind: type[Optimizer], options: dict[str, Any]) -> None:
     p, optimizer, step = setup(kind, options)
     q, resumed, other = setup(kind, options)
@@ -134,6 +173,42 @@ def test_the_names_of_a_state() -> None:
         adam.load_state_dict({})
 
 
+def test_a_tall_matrix_takes_greater_steps_of_muon() -> None:
+    tall = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
+    p = Tensor(np.zeros_like(tall), requires_grad=True)
+    optimizer = Muon([p], 1.0, momentum=0.0, weight_decay=0.0)
+    (p * Tensor(tall)).sum().backward()
+    optimizer.step()
+    left, values, right = np.linalg.svd(tall.astype(np.float64), full_matrices=False)
+    values = values / np.linalg.norm(values)
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    np.testing.assert_allclose(p.numpy(), -2 * (left * values) @ right, rtol=1e-4, atol=1e-5)
+
+
+def test_several_optimizers_are_one() -> None:
+    matrix, vector = (Tensor(np.ones(shape, np.float32), requires_grad=True) for shape in ((2, 2), (2,)))
+    both = CombinedOptimizer(Muon([matrix], 0.1, weight_decay=0.0), SGD([vector], 0.5, momentum=0.5))
+    assert both.parameters == [matrix, vector]
+    assert list(both.state_dict()) == ["0.momentum_buffer.0", "1.momentum_buffer.0"]
+    alone = Tensor(np.ones((2, 2), np.float32), requires_grad=True)
+    other = Muon([alone], 0.1, weight_decay=0.0)
+
+    @jit
+    def step(lr: float) -> None:
+        (matrix.sum() * 2 + vector.sum() * 4 + alone.sum() * 2).backward()
+        both.step(lr)
+        other.step(lr)
+        both.zero_grad()
+        other.zero_grad()
+
+    step(0.1)
+    np.testing.assert_allclose(vector.numpy(), -1)  # 1 - 0.5 * 4
+    step(0.05)
+    np.testing.assert_allclose(vector.numpy(), -2.5)  # at half of its rate: -1 - 0.25 * (4 + 0.5 * 4)
+    np.testing.assert_array_equal(matrix.numpy(), alone.numpy())
+
+
 def test_what_an_optimizer_refuses() -> None:
     p = Tensor(START, requires_grad=True)
     wrong: list[tuple[Callable[[], object], str]] = [
@@ -145,6 +220,13 @@ def test_what_an_optimizer_refuses() -> None:
         (lambda: AdamW([p], betas=(0.9, 1.5)), r"betas\[1\] must be in \[0, 1\), not 1.5"),
         (lambda: AdamW([p], eps=0.0), "eps must be above 0"),
         (lambda: AdamW([p], lr=float("nan")), "lr must be at least 0, not nan"),
+        (lambda: SGD([p, p]), "one parameter twice"),
+        (lambda: Adam([p], weight_decay=-1.0), "weight_decay must be at least 0, not -1.0"),
+        (lambda: Lion([p], betas=(1.0, 0.5)), r"betas\[0\] must be in \[0, 1\), not 1.0"),
+        (lambda: Muon([p], iterations=0), "iterations must be at least 1, not 0"),
+        (lambda: Muon([Tensor(START[0], requires_grad=True)]), r"Muon is for matrices.*\(3,\).*AdamW"),
+        (lambda: CombinedOptimizer(SGD([p]), SGD([p])), "one parameter twice"),
+        (lambda: CombinedOptimizer(SGD([p], lr=0.0)), "rate above 0"),
         (lambda: AdamW([p]).step(), "no parameter has a gradient"),
     ]
     for make, message in wrong:

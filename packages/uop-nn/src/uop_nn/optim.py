@@ -1,4 +1,4 @@
-"""Optimizers: SGD and AdamW, with the update rules of PyTorch. Week 5.
+"""What every optimizer does, and the simplest one, SGD; the update rules are PyTorch's. Week 5.
 
 All that an optimizer remembers is in tensors that `step` assigns, so a jitted training step carries it on. A learning
 rate that changes from step to step is an argument of the jitted function, handed on to `step`.
@@ -17,7 +17,7 @@ from uop_tensor import Tensor
 
 from .module import load_tensors
 
-__all__ = ["SGD", "AdamW", "Optimizer", "OptimizerError"]
+__all__ = ["SGD", "CombinedOptimizer", "Optimizer", "OptimizerError", "check", "named", "zeros_like"]
 
 
 class OptimizerError(UopError):
@@ -28,15 +28,17 @@ class Optimizer:
     """Changes parameters by their gradients. A subclass says how one parameter changes, in `update`."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
-        """Raises OptimizerError for no parameters, one that has no gradient, or a negative rate."""
+        """Raises OptimizerError for no parameters, one twice, one that has no gradient, or a negative rate."""
         self.parameters = list(parameters)
         if not self.parameters:
             raise OptimizerError("an optimizer needs at least one parameter")
+        if len({id(tensor) for tensor in self.parameters}) < len(self.parameters):
+            raise OptimizerError("an optimizer was given one parameter twice")
         if not all(tensor.requires_grad for tensor in self.parameters):
             raise OptimizerError(
                 "a tensor to optimize does not require a gradient", remedy="set requires_grad"
             )
-        _check("lr", lr, lr >= 0, "at least 0")
+        check("lr", lr, lr >= 0, "at least 0")
         self.lr = lr
 
     def zero_grad(self) -> None:
@@ -99,12 +101,12 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
     ) -> None:
         super().__init__(parameters, lr)
-        _check("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
-        _check("weight_decay", weight_decay, weight_decay >= 0, "at least 0")
+        check("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
+        check("weight_decay", weight_decay, weight_decay >= 0, "at least 0")
         if nesterov and momentum == 0:
             raise OptimizerError("nesterov needs a momentum above 0")
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
-        self.buffers = _zeros_like(self.parameters) if momentum else []
+        self.buffers = zeros_like(self.parameters) if momentum else []
 
     def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
         if self.weight_decay:
@@ -115,66 +117,47 @@ class SGD(Optimizer):
         parameter.assign(parameter - lr.cast(parameter.dtype) * gradient)
 
     def state_dict(self) -> dict[str, Tensor]:
-        return _named("momentum_buffer", self.buffers)
+        return named("momentum_buffer", self.buffers)
 
 
-class AdamW(Optimizer):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+class CombinedOptimizer(Optimizer):
+    """Several optimizers as one, each for parameters of its own: Muon for matrices beside AdamW for all else.
 
-    m and v are moving averages of g and g * g, from 0. That start is corrected for by the weight which the gradients
-    have in them so far: the same moving average of 1, `c = beta * c + (1 - beta)`, which is 1 - beta^t (and in f32
-    more exact than that formula); t counts the steps of the optimizer, for a parameter without a gradient in some of
-    them too. `p -= lr * weight_decay * p`, then `p -= lr * (m / c1) / (sqrt(v / c2) + eps)`.
+    A rate that is given to `step` is that of the first; those of the others keep their ratio to it.
     """
 
-    def __init__(
-        self,
-        parameters: Iterable[Tensor],
-        lr: float = 1e-3,
-        *,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-    ) -> None:
-        super().__init__(parameters, lr)
-        for number, beta in enumerate(betas):
-            _check(f"betas[{number}]", beta, 0 <= beta < 1, "in [0, 1)")
-        _check("eps", eps, eps > 0, "above 0")
-        _check("weight_decay", weight_decay, weight_decay >= 0, "at least 0")
-        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
-        self.mean, self.square = _zeros_like(self.parameters), _zeros_like(self.parameters)
-        self.corrections = tuple(Tensor(np.zeros((), np.float32)) for _ in betas)
+    def __init__(self, *optimizers: Optimizer) -> None:
+        super().__init__([p for optimizer in optimizers for p in optimizer.parameters], optimizers[0].lr)
+        if self.lr == 0:
+            raise OptimizerError(
+                "the first of several optimizers needs a rate above 0: others are ratios of it"
+            )
+        self.optimizers = optimizers
 
-    def begin_step(self) -> None:
-        for correction, beta in zip(self.corrections, self.betas, strict=True):
-            correction.assign(beta * correction + (1 - beta))
-
-    def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
-        (beta1, beta2), (correction1, correction2) = self.betas, self.corrections
-        mean = self.mean[index].assign(beta1 * self.mean[index] + (1 - beta1) * gradient)
-        square = self.square[index].assign(beta2 * self.square[index] + (1 - beta2) * gradient * gradient)
-        spread = (square / correction2).sqrt() + self.eps
-        kept = parameter * (1 - lr * self.weight_decay) if self.weight_decay else parameter
-        new = kept - lr / correction1 * mean / spread
-        parameter.assign(new.cast(parameter.dtype))
+    def step(self, lr: float | Tensor | None = None) -> None:
+        """Raises OptimizerError if one of the optimizers has no parameter with a gradient."""
+        for optimizer in self.optimizers:
+            optimizer.step(None if lr is None else lr * (optimizer.lr / self.lr))
 
     def state_dict(self) -> dict[str, Tensor]:
         return {
-            **_named("exp_avg", self.mean),
-            **_named("exp_avg_sq", self.square),
-            **_named("bias_correction", self.corrections),
+            f"{number}.{name}": tensor
+            for number, optimizer in enumerate(self.optimizers)
+            for name, tensor in optimizer.state_dict().items()
         }
 
 
-def _check(name: str, value: float, fits: bool, what: str) -> None:
+def check(name: str, value: float, fits: bool, what: str) -> None:
+    """Raise OptimizerError for a hyperparameter that does not fit."""
     if not fits:
         raise OptimizerError(f"{name} must be {what}, not {value}")
 
 
-def _zeros_like(tensors: Iterable[Tensor]) -> list[Tensor]:
+def zeros_like(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Zeros in memory of their own, of the shape, dtype and device of each tensor."""
     return [Tensor(np.zeros(t.shape, t.dtype.numpy), device=t.device) for t in tensors]
 
 
-def _named(name: str, tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+def named(name: str, tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+    """Tensors under one name and their numbers, as a state dict has them."""
     return {f"{name}.{number}": tensor for number, tensor in enumerate(tensors)}

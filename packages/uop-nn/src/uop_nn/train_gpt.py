@@ -11,9 +11,9 @@ import numpy as np
 
 from uop_tensor import Tensor, jit, no_grad
 
+from .adaptive import AdamW
 from .data import load_text
 from .gpt import Gpt, GptConfig
-from .optim import AdamW
 from .options import TrainOptions, option
 from .sample import Sampler, default_prompt
 from .text import CharTokenizer, RandomBatches, Tokens, train_validation_split

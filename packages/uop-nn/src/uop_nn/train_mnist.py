@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from uop_tensor import Tensor, jit, no_grad
 
+from .adaptive import AdamW
 from .data import DataError, Mnist, load_mnist
 from .mlp import Mlp
-from .optim import AdamW
 from .options import TrainOptions, option
 from .training import Score, Trainer
 
