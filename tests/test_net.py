@@ -234,7 +234,7 @@ def pad(p: Program) -> None:
     x = p.values[n]
     widths = [(p.random.randint(-1, 2), p.random.randint(0, 2)) for _ in x.shape]
     value = p.random.choice([0, 0, 1] + ([0.5] if x.dtype.is_float else []))
-    p.add(f"pad {widths} {value}", lambda x: x.pad(widths, value), n)
+    p.add(f"pad {widths} {value}", lambda x: x.pad(widths, value=value), n)
 
 
 def grow(p: Program) -> None:

@@ -130,7 +130,7 @@ MOVES: dict[str, Function] = {
     "permute": lambda t: t.permute(2, 0, 1),
     "flip": lambda t: t.flip((0, 2)),
     "pad": lambda t: t.pad([(1, 0), (0, 2), (1, 1)]),
-    "pad value": lambda t: t.pad([(1, 0), (0, 2), (1, 1)], 5.0),
+    "pad value": lambda t: t.pad([(1, 0), (0, 2), (1, 1)], value=5.0),
     "shrink": lambda t: t.shrink([(0, 1), (1, 3), None]),
     "slices": lambda t: t[:, ::-2, 1:],
     "element": lambda t: t[1, 2],

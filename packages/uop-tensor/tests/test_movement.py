@@ -184,7 +184,7 @@ def test_pad_and_shrink(shape: tuple[int, ...], data: st.DataObject) -> None:
     x = numbered(shape)
     widths = [(data.draw(st.integers(0, 2)), data.draw(st.integers(0, 2))) for _ in shape]
     value = data.draw(st.sampled_from([0, 7]))
-    padded = Tensor(x).pad(widths, value)
+    padded = Tensor(x).pad(widths, value=value)
     wanted = np.pad(x, widths, constant_values=value) if shape else x
     same(padded, wanted)
     same(padded.shrink([(b, b + s) for (b, _), s in zip(widths, shape, strict=True)]), x)
@@ -192,9 +192,9 @@ def test_pad_and_shrink(shape: tuple[int, ...], data: st.DataObject) -> None:
 
 
 def test_pad_with_infinity_and_nan() -> None:
-    assert Tensor([1.0]).pad([(1, 2)], float("-inf")).tolist() == [-np.inf, 1, -np.inf, -np.inf]
-    assert np.isnan(Tensor([1.0]).pad([(1, 0)], float("nan")).numpy()).tolist() == [True, False]
-    assert Tensor([True]).pad([(1, 0)], True).tolist() == [True, True]
+    assert Tensor([1.0]).pad([(1, 2)], value=float("-inf")).tolist() == [-np.inf, 1, -np.inf, -np.inf]
+    assert np.isnan(Tensor([1.0]).pad([(1, 0)], value=float("nan")).numpy()).tolist() == [True, False]
+    assert Tensor([True]).pad([(1, 0)], value=True).tolist() == [True, True]
 
 
 @settings(max_examples=60, deadline=None)

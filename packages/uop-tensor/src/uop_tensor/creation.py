@@ -16,8 +16,8 @@ from .data import Number, from_array
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .live import capture
-from .movement import Movement
 from .promotion import DEFAULT, with_number
+from .rearrange import Rearrange
 
 _generator = [np.random.default_rng(0)]
 #: How many entries a table of digits has.
@@ -51,7 +51,7 @@ def count(n: int, dtype: DType) -> UOp:
     return total.reshape((prod(shape_of(total)),)).shrink(((0, n),))
 
 
-class Creation(Movement):
+class Creation(Rearrange):
     """`dtype` is f32 where nothing says otherwise. `requires_grad=True` gives the tensor memory of its own at
     once.
     """

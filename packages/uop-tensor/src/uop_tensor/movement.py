@@ -1,4 +1,4 @@
-"""Views: the same elements in another shape or order, repeated, padded or cut; joining tensors. Week 5."""
+"""Views: the same elements in another shape or order, or a part of them; joining tensors. Week 5."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Self
 from uop_ir import Ops, UOp, dtypes
 
 from . import shapes
-from .data import Number
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .named import Named
 from .promotion import promote
-from .value import operands
 
 
 class Movement(Named):
@@ -99,25 +97,6 @@ class Movement(Named):
         axes = shapes.axes("flip", self.ndim, axis)
         return self._of(self.uop.flip([a in axes for a in range(self.ndim)]))
 
-    def pad(self, widths: Sequence[tuple[int, int]], value: Number = 0) -> Self:
-        """Each axis grown by (before, after), filled with `value`; a negative width cuts off."""
-        pairs = [shapes.integers("pad", tuple(pair)) for pair in widths]
-        if len(pairs) != self.ndim or any(len(p) != 2 for p in pairs):
-            raise TensorError(
-                f"pad: {list(widths)} for a tensor of shape {self.shape}",
-                remedy="give (before, after) an axis",
-            )
-        if any(
-            before + s < 0 or after + s < 0 or before + s + after < 0
-            for (before, after), s in zip(pairs, self.shape, strict=True)
-        ):
-            raise TensorError(f"pad: {list(widths)} cuts off more than {self.shape} has")
-        kept = [(max(-b, 0), s - max(-a, 0)) for (b, a), s in zip(pairs, self.shape, strict=True)]
-        x = self.uop.shrink(kept)
-        return self._of(
-            _pad(x, [(max(b, 0), max(a, 0)) for b, a in pairs], operands("pad", self, value)[1].cast(x.dtype))
-        )
-
     def shrink(self, bounds: Sequence[tuple[int, int] | None]) -> Self:
         """Of each axis the part (begin, end), end excluded; None keeps an axis whole."""
         if len(bounds) != self.ndim:
@@ -135,21 +114,9 @@ class Movement(Named):
                 )
         return self._of(self.uop.shrink([(p[0], p[1]) for p in pairs]))
 
-    def repeat(self, *times: int | Sequence[int]) -> Self:
-        """The whole repeated along each axis; more counts than axes add axes in front."""
-        counts = shapes.integers("repeat", times)
-        if len(counts) < self.ndim or min(counts, default=0) < 0:
-            raise TensorError(
-                f"repeat: {counts} for a tensor of shape {self.shape}", remedy="give one count from 0 an axis"
-            )
-        old = (1,) * (len(counts) - self.ndim) + self.shape
-        x = self.uop.reshape([n for s in old for n in (1, s)])
-        x = x.expand([n for c, s in zip(counts, old, strict=True) for n in (c, s)])
-        return self._of(x.reshape([c * s for c, s in zip(counts, old, strict=True)]))
-
     def cat(self, *others: Self, axis: int = 0) -> Self:
         """This tensor and others joined along an axis; the other axes must be equal."""
-        _refuse_others("cat", (self, *others))
+        refuse_others("cat", (self, *others))
         at = shapes.one_axis("cat", self.ndim, axis)
         rest = (*self.shape[:at], *self.shape[at + 1 :])
         for other in others:
@@ -158,11 +125,11 @@ class Movement(Named):
                     f"cat: {other.shape} does not join {self.shape} along axis {at}",
                     remedy="the other axes must be equal",
                 )
-        return self._of(_cat(_alike("cat", (self, *others)), at))
+        return self._of(join(_alike("cat", (self, *others)), at))
 
     def stack(self, *others: Self, axis: int = 0) -> Self:
         """This tensor and others of its shape along a new axis."""
-        _refuse_others("stack", (self, *others))
+        refuse_others("stack", (self, *others))
         at = shapes.one_axis("stack", self.ndim + 1, axis)
         for other in others:
             if other.shape != self.shape:
@@ -171,36 +138,8 @@ class Movement(Named):
                 )
         return self._of(_stack(_alike("stack", (self, *others)), at))
 
-    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
-        """Parts of these sizes along an axis; one size: parts of that size, the last one shorter if it must
-        be.
-        """
-        at = shapes.one_axis("split", self.ndim, axis)
-        size = self.shape[at]
-        if isinstance(sizes, int):
-            if sizes < 1:
-                raise TensorError(f"split: parts of size {sizes}", remedy="at least 1")
-            sizes = [min(sizes, size - begin) for begin in range(0, size, sizes)] or [0]
-        if sum(sizes) != size or min(sizes, default=0) < 0:
-            raise TensorError(
-                f"split: {list(sizes)} of an axis of size {size}", remedy="the sizes must add up to it"
-            )
-        whole = [(0, s) for s in self.shape]
-        ends = list(accumulate(sizes))
-        return tuple(
-            self._of(self.uop.shrink([*whole[:at], (end - n, end), *whole[at + 1 :]]))
-            for n, end in zip(sizes, ends, strict=True)
-        )
 
-    def chunk(self, count: int, axis: int = 0) -> tuple[Self, ...]:
-        """At most `count` parts of equal size along an axis, the last one shorter if it must be."""
-        if count < 1:
-            raise TensorError(f"chunk: {count} parts", remedy="at least 1")
-        size = self.shape[shapes.one_axis("chunk", self.ndim, axis)]
-        return self.split(max(-(-size // count), 1), axis)
-
-
-def _refuse_others(method: str, given: Sequence[object]) -> None:
+def refuse_others(method: str, given: Sequence[object]) -> None:
     """Raise TensorError for what is no tensor: a list of tensors, as other libraries take it."""
     for x in given:
         if not isinstance(x, Movement):
@@ -214,14 +153,6 @@ def _alike(method: str, tensors: Sequence[Movement]) -> list[UOp]:
     return [t.uop.cast(dtype) for t in tensors]
 
 
-def _pad(x: UOp, widths: Sequence[tuple[int, int]], value: UOp) -> UOp:
-    padded = x.pad(widths)
-    if padded is x or value is value.const_like(0):
-        return padded
-    inside = broadcast_to(UOp.const(dtypes.bool, True), x.shape).pad(widths)
-    return inside.where(padded, value)
-
-
 def _stack(parts: Sequence[UOp], axis: int) -> UOp:
     stacked = UOp(Ops.STACK, parts)
     order = [*range(1, stacked.ndim)]
@@ -229,7 +160,7 @@ def _stack(parts: Sequence[UOp], axis: int) -> UOp:
     return stacked.permute(order)
 
 
-def _cat(parts: Sequence[UOp], axis: int) -> UOp:
+def join(parts: Sequence[UOp], axis: int) -> UOp:
     """Equal parts are a STACK; others are chosen by where each one ends, so that every bit stays as it is."""
     shape = parts[0].shape
     if all(p.shape == shape for p in parts):
