@@ -189,3 +189,29 @@ def test_what_is_accepted_stays_inside_when_interpreted(data: st.DataObject) -> 
     for n in range(10):
         memory = {OUT: np.zeros(32, np.float32), MEMORY: np.ones(16, np.float32)}
         run_program(UOp.sink(nest), memory, {N: n})
+
+
+def test_a_condition_holds_up_to_its_end() -> None:
+    guard, store = UOp(Ops.IF, (R < 4,)), MEMORY.index(R * 4).store(UOp.const(dtypes.f32, 0.0))
+    sources = [n for n in UOp.sink(guard, store).toposort() if n.op not in (Ops.IF, Ops.STORE, Ops.SINK)]
+    end, loop = UOp(Ops.ENDIF, (guard,)), store.end(R)
+    assert "if (ridx0 < 4)" in render("kernel", [*sources, guard, store, end, loop], [MEMORY])[1]
+    with pytest.raises(BoundsError, match="elements 0 to 28 of param slot=1, which has 16"):
+        render("kernel", [*sources, guard, end, store, loop], [MEMORY])
+
+
+def test_a_loop_of_a_size_that_may_be_0_is_looked_at() -> None:
+    r = UOp.range(N, 2)
+    assert "for" in text(OUT.index(r).store(MEMORY.index(r + 7).load()).end(r))
+    with pytest.raises(BoundsError, match="elements 8 to 16 of param slot=1, which has 16"):
+        text(OUT.index(r).store(MEMORY.index(r + 8).load()).end(r))
+
+
+@pytest.mark.parametrize(
+    ("size", "type_"), [((1 << 31) - 1, "int"), (1 << 31, "int64_t"), ((1 << 31) + 1, "int64_t")]
+)
+def test_an_index_has_the_bits_that_it_needs(size: int, type_: str) -> None:
+    """The end of a loop counts: the index reaches it."""
+    r, bytes_ = UOp.range(size, 2), UOp.param(0, size, dtypes.u8)
+    order = linearize(UOp.sink(bytes_.index(r).store(UOp.const(dtypes.u8, 1)).end(r)))
+    assert f"for ({type_} ridx2 = 0; ridx2 < {size};" in render("kernel", order, [bytes_])[1]

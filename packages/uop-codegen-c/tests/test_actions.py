@@ -42,6 +42,8 @@ SCHEDULES: list[tuple[Action, ...]] = [
     (Split(1, 5, AxisType.VECTOR), Split(0, 2, AxisType.UPCAST)),
     (Split(2, 4, AxisType.UPCAST),),
     (Split(2, 2, AxisType.VECTOR),),
+    (Split(2, 3, AxisType.UPCAST),),
+    (Split(2, 5, AxisType.UPCAST),),
     (Split(1, 7, AxisType.LOOP),),
     (Retype(0, AxisType.THREAD),),
     (Retype(1, AxisType.VECTOR),),
@@ -87,6 +89,21 @@ def test_an_action_keeps_the_values(schedule: Sequence[Action], run_cpu: Callabl
 def test_an_illegal_action_is_refused_with_the_reason(action: Action, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
         action.apply(loops(matmul(6, 9, 5)))
+
+
+def test_a_sum_is_not_shared_by_threads() -> None:
+    total = UOp.param(1, 64, dtypes.i32).reduce(Ops.ADD, 1)
+    root = loops(UOp.sink(UOp.param(0, 1, dtypes.i32).reshape(()).store(total)))
+    with pytest.raises(ScheduleError, match="thread: range 0 is not the outermost loop of a store"):
+        Retype(0, AxisType.THREAD).apply(root)
+
+
+def test_each_thread_has_scratch_memory_of_its_own() -> None:
+    """A staged row stands inside of the loop that threads share."""
+    program = apply_schedule(loops(matmul(6, 9, 5)), [Stage(1, (2,)), Retype(0, AxisType.THREAD)])
+    *_, (_, root) = stages(program, first="expand")
+    ops = [n.arg[1] if n.op is Ops.RANGE else n.op for n in linearize(root)]
+    assert ops.index(AxisType.THREAD) < ops.index(Ops.ALLOC) < ops.index(AxisType.LOOP)
 
 
 def test_a_staged_operand_is_read_from_local_memory_in_its_new_order() -> None:

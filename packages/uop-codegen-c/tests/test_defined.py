@@ -99,3 +99,36 @@ def test_an_integer_as_any_other(
     given = np.array(edges(dtype), dtype.numpy)
     x = UOp.param(len(targets), given.size, dtype)
     check(run_cpu, run_interp, [x.cast(t) for t in targets], [given])
+
+
+SPECIAL = (0.0, 1.0, 2.5, 3.0, 1e-7, 6e4, np.inf, np.nan)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floats_and_truths(
+    run_cpu: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None], dtype: DType
+) -> None:
+    """Zeros with their signs, NaN on either side, truths as numbers: all pairs of special values, bit for bit."""
+    row = np.array([*SPECIAL, *(-s for s in SPECIAL)]).astype(dtype.numpy)
+    given = [a.reshape(-1) for a in np.meshgrid(row, row)]
+    given.append(np.arange(len(given[0])) % 3 == 0)
+    x, y, b = (
+        UOp.param(100 + i, a.size, t)
+        for i, (a, t) in enumerate(zip(given, (dtype, dtype, dtypes.bool), strict=True))
+    )
+    less, same = x < y, x.eq(y)
+    floats_ = [x.alu(op, y) for op in (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)]
+    floats_ += [x.alu(op) for op in (Ops.NEG, Ops.RECIP, Ops.TRUNC)]
+    floats_ += [less.where(x, y), b.flip((True,)).where(x, y), same.cast(dtype), UOp(Ops.MULACC, (x, y, x))]
+    truths = [less, same, x.ne(y), b < less, b & less, b | same, b ^ less, b.eq(less), b.where(less, same)]
+    truths += [x.cast(dtypes.bool)]
+    bits = [x.bitcast({16: dtypes.u16, 32: dtypes.i32, 64: dtypes.u64}[dtype.bits]), less.cast(dtypes.i32)]
+    values = [*floats_, *truths, *bits]
+    new = {p: UOp.param(len(values) + i, p.arg.size, p.dtype) for i, p in enumerate((x, y, b))}
+    body = UOp.sink(*(UOp.param(i, 256, v.dtype).store(v.substitute(new)) for i, v in enumerate(values)))
+    arrays = [*(np.zeros(256, v.dtype.numpy) for v in values), *given]
+    want = run_interp(body, arrays)
+    for opt in (0, 1):
+        with override(settings, opt=opt, strict=1):
+            for got, right in zip(run_cpu(body, arrays), want, strict=True):
+                same_bits(got, right)

@@ -242,3 +242,84 @@ def test_a_counter_has_no_loop_of_its_own_and_a_gather_no_loop_over_the_table() 
             dict(stages(kernel(gathered(param(1, (n, 4)), param(2, (5,), I32))), STRICT))["spread"]
         )
         assert [int(r.src[0].value) for r in order if r.op is Ops.RANGE] == [5, 4]
+
+
+def times_own(x: UOp) -> UOp:
+    """For each i the sum of x[j] * x[i] for all j up to it."""
+    n = x.shape[-1]
+    shape = (*x.shape, n)
+    i, j = (along(counter(n), axis, shape) for axis in (1, 2))  # type: ignore[arg-type]  # sizes are ints
+    spread = x.reshape((x.shape[0], 1, n)).expand(shape) * x.reshape((*x.shape, 1)).expand(shape)
+    return up_to(j, i).where(spread, 0.0).reduce(Ops.ADD, 1)
+
+
+#: What looks like a prefix and is none, or not of one more element each time.
+ALIKE: dict[str, Callable[[UOp], UOp]] = {
+    "a product with the zeros before it": lambda x: windows(x.pad(((0, 0), (19, 0))), 20).reduce(Ops.MUL, 1),
+    "a greatest with the zeros before it": lambda x: windows(x.pad(((0, 0), (19, 0))), 20).reduce(Ops.MAX, 1),
+    "of two limits": lambda x: masked(x, lambda j, i: (j < i) & ((j + 3) < i)),
+    "two at first": lambda x: masked(x, lambda j, i: j < (i + 2)),
+    "three at first": lambda x: masked(x, lambda j, i: j < (i + 3)),
+    "of windows that are one short": lambda x: windows(x.pad(((0, 0), (18, 0))), 19).reduce(Ops.ADD, 1),
+    "of windows that are two short": lambda x: windows(x.pad(((0, 0), (17, 0))), 18).reduce(Ops.ADD, 1),
+    "of windows that begin with two": lambda x: windows(x.pad(((0, 0), (18, 0))), 20).reduce(Ops.ADD, 1),
+    "of what depends on the end": times_own,
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_looks_like_a_prefix_has_the_bits_of_the_graph(
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    same_bits: Callable[..., None],
+    name: str,
+) -> None:
+    body = kernel(ALIKE[name](param(1, (2, 20))))
+    given = [np.zeros(p.arg.size, np.float32) for p in call_params(body)]
+    given[1] += np.random.default_rng(0).uniform(-2, -1, 40).astype(np.float32)
+    with override(settings, opt=0, strict=1):
+        same_bits(run_cpu(body, given)[0], run_interp(body, given)[0])
+
+
+def test_sums_of_segments_of_rows(run_cpu: Callable[..., Any]) -> None:
+    """What is added in the inner loop is read again each time, though its place does not depend on that loop."""
+    values, count, width = 7, 30, 12
+    at, g = param(1, (count,), I32), param(2, (count, width), I32)
+    shape = (values, count, width)
+    mask = along(counter(values), 0, shape).eq(along(at, 1, shape))
+    total = mask.where(g.reshape((1, count, width)).expand(shape), 0).reduce(Ops.ADD, 2)
+    rng = np.random.default_rng(0)
+    where = rng.integers(0, values, count).astype(np.int32)
+    what = rng.integers(-9, 9, (count, width)).astype(np.int32)
+    want = np.zeros(values, np.int32)
+    np.add.at(want, where, what.sum(1))
+    given = [np.ones(values, np.int32), where, what.reshape(-1)]
+    np.testing.assert_array_equal(run_cpu(kernel(total), given)[0], want)
+
+
+@pytest.mark.parametrize("opt", [0, 1])
+def test_a_scatter_takes_what_another_condition_lets_through(run_cpu: Callable[..., Any], opt: int) -> None:
+    values, count = 9, 40
+    at, g = param(1, (count,), I32), param(2, (count,), I32)
+    shape = (values, count)
+    mask = along(counter(values), 0, shape).eq(along(at, 1, shape)) & (along(g, 1, shape) < 3)
+    total = mask.where(along(g, 1, shape), 0).reduce(Ops.ADD, 1)
+    rng = np.random.default_rng(0)
+    where, what = rng.integers(0, values, count).astype(np.int32), rng.integers(-9, 9, count).astype(np.int32)
+    want = np.zeros(values, np.int32)
+    np.add.at(want, where[what < 3], what[what < 3])
+    with override(settings, opt=opt):
+        got = run_cpu(kernel(total), [np.ones(values, np.int32), where, what])[0]
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_scatter_by_a_type_that_does_not_hold_all_values(run_cpu: Callable[..., Any]) -> None:
+    """The counter wraps in it, so that an index stands for more than one value."""
+    values, count = 300, 50
+    at = param(1, (count,), dtypes.u8)
+    shape = (values, count)
+    mask = along(counter(values).cast(dtypes.u8), 0, shape).eq(along(at, 1, shape))
+    where = (np.arange(count) * 7 % 256).astype(np.uint8)
+    want = (np.arange(values)[:, None] % 256 == where).sum(1)
+    body = kernel(mask.cast(I32).reduce(Ops.ADD, 1))
+    np.testing.assert_array_equal(run_cpu(body, [np.ones(values, np.int32), where])[0], want)

@@ -72,3 +72,34 @@ def test_moves_of_a_rank(run_cpu: Callable[..., Any], rank: int, empty: bool, op
         )
     for name, out, want in zip(both, found, wanted, strict=False):
         np.testing.assert_array_equal(out.reshape(want.shape), want, err_msg=name)
+
+
+def test_operands_align_on_the_right(run_cpu: Callable[..., Any]) -> None:
+    """An operand of fewer axes, or with axes of size 1, is repeated along those in front of it."""
+    shapes: list[tuple[int, ...]] = [(3, 3, 3), (3, 3), (3,), (1, 3), (3, 1), ()]
+    given = [np.arange(prod(s), dtype=np.float32).reshape(s) ** (i + 1) for i, s in enumerate(shapes)]
+    views = [UOp.param(1 + i, prod(s), dtypes.f32).reshape(s) for i, s in enumerate(shapes)]
+    total, want = views[0], given[0]
+    for view, array in zip(views[1:], given[1:], strict=True):
+        total, want = view - total, array - want
+    body = UOp.sink(UOp.param(0, 27, dtypes.f32).reshape(shapes[0]).store(total))
+    out = run_cpu(body, [np.zeros(27, np.float32), *(a.reshape(-1) for a in given)])[0]
+    np.testing.assert_array_equal(out.reshape(shapes[0]), want)
+
+
+def test_what_a_cut_leaves_out_of_a_padded_axis_stays_out_when_it_is_padded_again(
+    run_cpu: Callable[..., Any],
+) -> None:
+    x = UOp.param(1, 8, dtypes.f32)
+    value = x.pad(((2, 0),)).shrink(((4, 9),)).pad(((3, 2),))
+    body = UOp.sink(UOp.param(0, 10, dtypes.f32).store(value))
+    given = np.arange(1, 9, dtype=np.float32)
+    out = run_cpu(body, [np.ones(10, np.float32), given])[0]
+    np.testing.assert_array_equal(out, np.pad(np.pad(given, (2, 0))[4:9], (3, 2)))
+
+
+@pytest.mark.parametrize("numbers", [[0, 2, 1, 3], [4, 1, -2, -5], [7], [1, 1, 2], [0, 0, 0]], ids=str)
+def test_a_list_of_constants(run_cpu: Callable[..., Any], numbers: list[int]) -> None:
+    value = UOp(Ops.STACK, [UOp.const(dtypes.i32, n) for n in numbers])
+    body = UOp.sink(UOp.param(0, len(numbers), dtypes.i32).store(value))
+    assert run_cpu(body, [np.full(len(numbers), 99, np.int32)])[0].tolist() == numbers

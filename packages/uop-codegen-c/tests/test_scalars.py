@@ -99,3 +99,10 @@ def test_scalars_of_all_types_in_one_kernel(
         ):
             same_bits(got, in_memory(dtype, value))
             same_bits(interp, in_memory(dtype, value))
+
+
+def test_a_scalar_that_is_not_used_keeps_its_place(run_cpu: Runner) -> None:
+    first, second, third = (UOp.variable(name, 0, 99).cast(dtypes.i32) for name in "abc")
+    value = first * 0 + second * 0 + third
+    body = UOp.sink(UOp.param(0, 1, dtypes.i32).store(value.reshape((1,))))
+    assert run_cpu(body, [np.zeros(1, np.int32)], 5, 6, 7)[0].tolist() == [7]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, generate, settings, stages
+from uop_codegen_c import Freedoms, generate, linearize, settings, stages
 from uop_ir import AddrSpace, BackendError, Ops, UOp, call_params, dtypes, override
 
 F32 = dtypes.f32
@@ -89,6 +89,18 @@ def test_scratch_stands_inside_of_the_loops_that_it_uses(name: str) -> None:
     body, elements = KERNELS[name]
     root = next(iter(stages(body, PLAIN)))[1]
     assert sum(n.arg.size for n in root.toposort() if n.op is Ops.ALLOC) == elements
+
+
+def test_scratch_of_a_row_is_in_the_loop_of_the_row() -> None:
+    """Each thread that takes rows has its own."""
+    for name in ("a row, read from both ends", "a row of the left operand", "the exponentials of a row"):
+        *_, (_, root) = stages(KERNELS[name][0], PLAIN)
+        order = linearize(root)
+        first = next(n for n in order if n.op is Ops.RANGE)
+        assert first.arg[0] == 0
+        scratch = [n for n in order if n.op is Ops.ALLOC and n.arg.addrspace is AddrSpace.LOCAL]
+        assert scratch
+        assert min(map(order.index, scratch)) > order.index(first)
 
 
 def test_what_is_staged_is_computed_once() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from uop_codegen_c import Freedoms, generate, generated, settings
-from uop_codegen_c.generated import remembered
+from uop_codegen_c.generated import lowering_identity, remembered
 from uop_ir import UOp, dtypes, override
 from uop_ir import settings as ir_settings
 from uop_rewrite import settings as rewrite_settings
@@ -96,3 +97,13 @@ def test_print_after_has_kernels_lowered_so_that_they_are_printed(
         remembered(body(2.0))
     assert lowered == [body(2.0), body(2.0)]
     assert capsys.readouterr().err.startswith("# after accumulate\n%0 = param 4 : dtype=f32 slot=0\n")
+
+
+@pytest.mark.parametrize("package", ["uop_ir", "uop_rewrite", "uop_codegen_c"])
+def test_a_change_of_any_package_below_is_other_code(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lowering_identity.__wrapped__()
+    (tmp_path / "one.py").write_text("# another")
+    monkeypatch.setattr(generated, "files", lambda name: tmp_path if name == package else files(name))
+    assert lowering_identity.__wrapped__() != before
