@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from uop_ir import backend_names
-from uop_tensor import Tensor
+from uop_ir import backend_names, dtypes
+from uop_tensor import Tensor, jit, manual_seed
 
 DEVICES = [name for name in backend_names() if name in ("CPU", "INTERP")]
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -45,3 +45,19 @@ def test_there_and_back() -> None:
     assert x.grad is not None
     assert x.grad.device == "INTERP"
     np.testing.assert_array_equal(x.grad.numpy(), 4 * (2 * X + ROW))
+
+
+def test_random_numbers_are_the_same_bits_on_every_device() -> None:
+    """With all freedoms of compiled code, and within jit."""
+
+    def draws(x: Tensor) -> list[Tensor]:
+        normal = [Tensor.randn(1001, dtype=d, device=x.device) for d in (dtypes.f16, dtypes.f64)]
+        return [*normal, Tensor.randint(-5, 2**63, 77, device=x.device), x.dropout(0.3)]
+
+    found = []
+    for device in DEVICES:
+        x = Tensor(np.linspace(1, 2, 99, dtype=np.float32), device=device)
+        manual_seed(11)
+        results = draws(x) if device == "INTERP" else jit(draws)(x)
+        found.append([t.numpy().tobytes() for t in results])
+    assert all(each == found[0] for each in found)

@@ -232,3 +232,8 @@ def test_a_device_without_c_is_named(tmp_path: Path) -> None:
 def test_a_copy_between_devices_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UopError, match="model moves a tensor to another device"):
         export(lambda x: x.to("INTERP") + 1, [Tensor([1.0], device="CPU")], tmp_path, "model")
+
+
+def test_random_numbers_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UopError, match="model draws random numbers"):
+        export(lambda x: x.dropout(0.5), [Tensor([1.0], device="CPU")], tmp_path, "model")

@@ -1,6 +1,5 @@
 """uop-tensor: lazy tensors, reverse-mode differentiation, the scheduler and jit. Week 5."""
 
-from .creation import manual_seed
 from .errors import TensorError
 from .export import export
 from .gradient import gradient
@@ -8,6 +7,7 @@ from .jit import jit
 from .live import JitError
 from .program import clear_plans
 from .tensor import Tensor
+from .threefry import get_rng_state, manual_seed, set_rng_state
 from .value import no_grad
 
 __all__ = [
@@ -16,8 +16,10 @@ __all__ = [
     "TensorError",
     "clear_plans",
     "export",
+    "get_rng_state",
     "gradient",
     "jit",
     "manual_seed",
     "no_grad",
+    "set_rng_state",
 ]

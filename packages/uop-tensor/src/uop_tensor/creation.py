@@ -1,4 +1,4 @@
-"""New tensors: constants, sequences, triangles and random numbers. Week 5."""
+"""New tensors: constants, sequences and triangles. Week 5."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ from . import shapes
 from .data import Number, from_array
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
-from .live import capture
 from .promotion import DEFAULT, with_number
 from .rearrange import Rearrange
 
-_generator = [np.random.default_rng(0)]
 #: How many entries a table of digits has.
 _BASE = 64
-
-
-def manual_seed(seed: int) -> None:
-    """Start the sequence of random numbers of this process anew."""
-    _generator[0] = np.random.default_rng(seed)
 
 
 def count(n: int, dtype: DType) -> UOp:
@@ -69,7 +62,7 @@ class Creation(Rearrange):
 
         Raises TensorError for what is no number, and for an integer that the dtype does not hold.
         """
-        sizes = _shape("full", (shape,))
+        wanted = sizes("full", (shape,))
         if isinstance(value, np.generic):
             dtype, value = dtype or from_numpy(value.dtype), value.item()
         if type(value) not in DEFAULT:
@@ -80,8 +73,8 @@ class Creation(Rearrange):
         with_number("full", dtype, value)
         one = UOp.const(dtype, value)
         if device is None and not requires_grad:
-            return cls._of(broadcast_to(one, sizes))
-        return cls._filled(np.full(sizes, one.value, dtype.numpy), device, requires_grad)
+            return cls._of(broadcast_to(one, wanted))
+        return cls._filled(np.full(wanted, one.value, dtype.numpy), device, requires_grad)
 
     @classmethod
     def _filled(cls, array: npt.NDArray[Any], device: str | None, requires_grad: bool) -> Self:
@@ -99,7 +92,7 @@ class Creation(Rearrange):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        return cls.full(_shape("zeros", shape), 0, dtype, device, requires_grad)
+        return cls.full(sizes("zeros", shape), 0, dtype, device, requires_grad)
 
     @classmethod
     def ones(
@@ -109,7 +102,7 @@ class Creation(Rearrange):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
-        return cls.full(_shape("ones", shape), 1, dtype, device, requires_grad)
+        return cls.full(sizes("ones", shape), 1, dtype, device, requires_grad)
 
     def zeros_like(self) -> Self:
         """Zeros of this shape and dtype."""
@@ -148,9 +141,8 @@ class Creation(Rearrange):
     @classmethod
     def eye(cls, rows: int, columns: int | None = None, dtype: DType = dtypes.f32) -> Self:
         """Ones on the diagonal, zeros elsewhere."""
-        sizes = _shape("eye", (rows, rows if columns is None else columns))
-        i, j = (count(n, dtypes.i32) for n in sizes)
-        return cls._of(i.reshape((sizes[0], 1)).eq(j).cast(dtype))
+        i, j = (count(n, dtypes.i32) for n in sizes("eye", (rows, rows if columns is None else columns)))
+        return cls._of(i.reshape((*i.shape, 1)).eq(j).cast(dtype))
 
     def tril(self, diagonal: int = 0) -> Self:
         """The last two axes with zeros above a diagonal."""
@@ -160,61 +152,13 @@ class Creation(Rearrange):
         """The last two axes with zeros below a diagonal."""
         return self._of(_lower("triu", self.shape, diagonal - 1).where(self.uop.const_like(0), self.uop))
 
-    @classmethod
-    def rand(
-        cls,
-        *shape: int | Sequence[int],
-        low: float = 0.0,
-        high: float = 1.0,
-        dtype: DType = dtypes.f32,
-        device: str | None = None,
-        requires_grad: bool = False,
-    ) -> Self:
-        """Uniform on [low, high)."""
-        sizes = _shape("rand", shape)
-        if dtype.is_float and dtype.bits < 64:
-            # in f32, so that rounding does not reach `high`; what is narrower takes fewer bits
-            bits = {dtypes.f32: 24, dtypes.f16: 11, dtypes.bf16: 8}[dtype]
-            unit = (_random("rand").integers(0, 1 << bits, sizes) / (1 << bits)).astype(np.float64)
-        else:
-            unit = _random("rand").random(sizes)
-        return cls._filled(_in_float("rand", low + (high - low) * unit, dtype), device, requires_grad)
 
-    @classmethod
-    def randn(
-        cls,
-        *shape: int | Sequence[int],
-        dtype: DType = dtypes.f32,
-        device: str | None = None,
-        requires_grad: bool = False,
-    ) -> Self:
-        """Normal with mean 0 and variance 1."""
-        data = np.asarray(_random("randn").standard_normal(_shape("randn", shape)))
-        return cls._filled(_in_float("randn", data, dtype), device, requires_grad)
-
-    @classmethod
-    def randint(
-        cls,
-        low: int,
-        high: int,
-        shape: int | Sequence[int],
-        dtype: DType = dtypes.i64,
-        device: str | None = None,
-    ) -> Self:
-        """Uniform integers from low to high, excluded."""
-        if not dtype.is_int or not dtype.min <= low < high <= dtype.max + 1:
-            raise TensorError(
-                f"randint: {low} to {high} as {dtype}", remedy="low < high, within an integer dtype"
-            )
-        data = _random("randint").integers(low, high, _shape("randint", (shape,)), dtype=dtype.numpy)
-        return cls._filled(np.asarray(data), device, False)
-
-
-def _shape(method: str, given: Sequence[object]) -> tuple[int, ...]:
-    sizes = shapes.integers(method, given)
-    if min(sizes, default=0) < 0:
-        raise TensorError(f"{method}: shape {sizes}", remedy="sizes are at least 0")
-    return sizes
+def sizes(method: str, given: Sequence[object]) -> tuple[int, ...]:
+    """A shape that is given as loose numbers or as one tuple. Raises TensorError for a negative size."""
+    shape = shapes.integers(method, given)
+    if min(shape, default=0) < 0:
+        raise TensorError(f"{method}: shape {shape}", remedy="sizes are at least 0")
+    return shape
 
 
 def _lower(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:
@@ -224,16 +168,3 @@ def _lower(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:
     rows, columns = shape[-2:]
     limit = count(rows, dtypes.i32).reshape((rows, 1)) + (diagonal + 1)
     return count(columns, dtypes.i32) < limit
-
-
-def _random(method: str) -> np.random.Generator:
-    trace = capture()
-    if trace is not None:
-        trace.forbid(method, "draw before the call, and give the tensor to the function as an argument")
-    return _generator[0]
-
-
-def _in_float(method: str, data: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
-    if not dtype.is_float:
-        raise TensorError(f"{method}: dtype {dtype}", remedy="a float dtype, or randint")
-    return data.astype(dtype.numpy)

@@ -83,6 +83,8 @@ def export(
     replay = trace(name, traced, given)
     if replay.program is None or not replay.results:
         raise UopError(f"{name} computes no tensor", remedy="return what is to be computed")
+    if replay.drawn:
+        raise UopError(f"{name} draws random numbers", remedy="take them as an input")
     parts = _parameters(function, len(inputs))
     leaves = [
         leaf

@@ -33,6 +33,9 @@ class Capture:
         self.name = name
         #: Tensors that were assigned, in order of their first assignment.
         self.assignments: dict[int, Lazy] = {}
+        #: The seed that `manual_seed` has given, and the random blocks drawn since then or since the beginning.
+        self.seed: int | None = None
+        self.drawn = 0
 
     def assigned(self, tensor: Lazy) -> None:
         """Note that `tensor` was given a new value by `assign`."""

@@ -8,14 +8,15 @@ from typing import Self
 from uop_ir import DType, Ops, UOp, dtypes
 
 from . import compose, shapes
-from .creation import Creation, count
+from .creation import count
 from .errors import TensorError
 from .graph import detach, fold, shape_of
 from .promotion import accumulator, as_float, sum_type
+from .random import Random
 from .shapes import Axis
 
 
-class Reduction(Creation):
+class Reduction(Random):
     """`axis` is a number, several, or None for all axes; `keepdim` keeps them with size 1."""
 
     def sum(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:

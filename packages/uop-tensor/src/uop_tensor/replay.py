@@ -15,6 +15,7 @@ from .memory import buffers, whole_buffer
 from .program import Program
 from .realize import duplicate
 from .tensor import Tensor
+from .threefry import STREAM
 
 #: Where a tensor of the result comes from; see Replay.
 Result: TypeAlias = "int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]"
@@ -77,7 +78,7 @@ class Replay:
     `sources`, one a BUFFER of the program: the number of an argument, a captured value, or a BUFFER that the trace
     has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside, or the type
     and shape of a new tensor; those come first among the stored values, in order. Then come the new values of the
-    arguments in `assigned`, then the states.
+    arguments in `assigned`, then the states. `seed` and `drawn`: what the function does to the stream of random numbers.
     """
 
     program: Program | None
@@ -86,6 +87,8 @@ class Replay:
     result: Tree
     results: Sequence[Result]
     assigned: Sequence[int]
+    seed: int | None
+    drawn: int
 
     def valid(self) -> bool:
         """False once tensors that had one value when they were traced have several."""
@@ -94,6 +97,7 @@ class Replay:
     def __call__(self, given: Tree) -> object:
         """Run on these arguments; the result of the function."""
         stored = iter(self._run(given) if self.program is not None else ())
+        STREAM.advance(self.seed, self.drawn)
         tensors: list[Tensor] = []
         for result in self.results:
             if isinstance(result, tuple):
@@ -124,7 +128,8 @@ class Replay:
             else source
             for source in self.sources
         ]
-        return self.program.run(memory, {f"arg{i}": n for i, n in enumerate(given.numbers)})
+        numbers: dict[str, float | int] = {f"arg{i}": n for i, n in enumerate(given.numbers)}
+        return self.program.run(memory, numbers | STREAM.scalars())
 
     def _own_states(self, arguments: Sequence[UOp]) -> None:
         """Give each state memory that nobody else reads: a copy, where an argument or another tensor does."""

@@ -66,6 +66,8 @@ def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
         Tree(result.structure, [], result.numbers),
         results,
         assigned,
+        capture.seed,
+        capture.drawn,
     )
 
 

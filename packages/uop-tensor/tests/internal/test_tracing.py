@@ -15,7 +15,6 @@ from uop_tensor.live import tracing
         lambda t: t.item(),
         lambda t: t.tolist(),
         lambda t: bool(t),
-        lambda t: Tensor.rand(2),
     ],
 )
 def test_values_are_not_asked_for_in_a_trace(method: Callable[[Tensor], object]) -> None:
