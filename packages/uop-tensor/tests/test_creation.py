@@ -83,6 +83,12 @@ def test_a_dtype_asked_for() -> None:
         (lambda: Tensor.arange(0, 5, 0), "arange: step 0"),
         (lambda: Tensor.arange(5, dtype=dtypes.bool), "arange: dtype bool"),
         (lambda: Tensor.ones(3).tril(), "tril: a tensor of shape"),
+        (lambda: Tensor([1], dtypes.u8).full_like(-1), "full: -1 is not a value of u8"),
+        (lambda: Tensor.linspace(0, 1, -1), "linspace: shape"),
+        (lambda: Tensor.linspace(0, 1, 2.0), "linspace: sizes and axes are ints"),  # type: ignore[arg-type]  # the mistake
+        (lambda: Tensor.linspace(0, 1, 2, dtypes.bool), "linspace: dtype bool"),
+        (lambda: Tensor.logspace(0, 1, 2, base=-1.0), "logspace: base -1.0"),
+        (lambda: Tensor.from_numpy(np.array(["a"])), "no dtype for an array of"),
     ],
 )
 def test_errors(wrong: Callable[[], object], message: str) -> None:
@@ -101,6 +107,12 @@ def test_constants() -> None:
     for like, value in ((t.zeros_like(), 0), (t.ones_like(), 1), (t.full_like(5), 5)):
         np.testing.assert_array_equal(like.numpy(), np.full((2, 3), value, np.int16))
         assert like.dtype is dtypes.i16
+    assert t.full_like(2, dtypes.f64).dtype is dtypes.f64
+    assert t.ones_like(dtypes.bool).tolist() == [[True] * 3] * 2
+    assert t.zeros_like(dtypes.bf16).dtype is dtypes.bf16
+    assert t.empty_like().shape == (2, 3)
+    assert Tensor.empty(2, 0, dtype=dtypes.u8).numpy().dtype == np.uint8
+    assert Tensor.empty(2, requires_grad=True).requires_grad
 
 
 @pytest.mark.parametrize(
@@ -131,6 +143,34 @@ def test_arange(arguments: tuple[float, ...]) -> None:
 def test_arange_of_every_dtype(dtype: DType) -> None:
     found = Tensor.arange(1, 200, 2, dtype=dtype).numpy()
     np.testing.assert_array_equal(found, np.arange(1, 200, 2).astype(dtype.numpy))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 50, 4097])
+def test_linspace(steps: int) -> None:
+    for start, stop in ((0.0, 1.0), (-3.5, 17.25), (5, -5), (2.0, 2.0), (1e-30, 1e30)):
+        for endpoint in (True, False):
+            wanted = np.linspace(start, stop, steps, endpoint)
+            np.testing.assert_array_equal(
+                Tensor.linspace(start, stop, steps, dtypes.f64, endpoint).numpy(), wanted
+            )
+            np.testing.assert_array_equal(
+                Tensor.linspace(start, stop, steps, endpoint=endpoint).numpy(), wanted.astype(np.float32)
+            )
+    assert Tensor.linspace(0, 10, 5, dtypes.i32).tolist() == [0, 2, 5, 7, 10]
+
+
+def test_logspace() -> None:
+    for base in (10.0, 2.0, 0.5):
+        wanted = np.logspace(-3, 4, 20, base=base)
+        np.testing.assert_allclose(Tensor.logspace(-3, 4, 20, base, dtypes.f64).numpy(), wanted, rtol=1e-12)
+        np.testing.assert_allclose(Tensor.logspace(-3, 4, 20, base).numpy(), wanted, rtol=1e-7)
+
+
+def test_from_numpy_copies() -> None:
+    x = np.arange(6).reshape(2, 3)
+    t = Tensor.from_numpy(x[:, ::-1])
+    x[0] = 9
+    assert t.tolist() == [[2, 1, 0], [5, 4, 3]]
 
 
 def test_eye_and_triangles() -> None:

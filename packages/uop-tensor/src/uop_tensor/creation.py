@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from uop_ir import DType, Ops, UOp, dtypes, from_numpy
 
-from . import shapes
+from . import compose, shapes
 from .data import Number, from_array
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
@@ -104,17 +104,38 @@ class Creation(Rearrange):
     ) -> Self:
         return cls.full(sizes("ones", shape), 1, dtype, device, requires_grad)
 
-    def zeros_like(self) -> Self:
-        """Zeros of this shape and dtype."""
-        return self._of(broadcast_to(self.uop.const_like(0), self.shape))
+    @classmethod
+    def empty(
+        cls,
+        *shape: int | Sequence[int],
+        dtype: DType = dtypes.f32,
+        device: str | None = None,
+        requires_grad: bool = False,
+    ) -> Self:
+        """Zeros: there is no value that is not defined."""
+        return cls.full(sizes("empty", shape), 0, dtype, device, requires_grad)
 
-    def ones_like(self) -> Self:
-        """Ones of this shape and dtype."""
-        return self._of(broadcast_to(self.uop.const_like(1), self.shape))
+    def zeros_like(self, dtype: DType | None = None) -> Self:
+        """Zeros of this shape and dtype, or another dtype."""
+        return self.full_like(0, dtype)
 
-    def full_like(self, value: Number) -> Self:
-        """One number, in this shape and dtype."""
-        return self._of(broadcast_to(self.uop.const_like(value), self.shape))
+    empty_like = zeros_like
+
+    def ones_like(self, dtype: DType | None = None) -> Self:
+        """Ones of this shape and dtype, or another dtype."""
+        return self.full_like(1, dtype)
+
+    def full_like(self, value: Number, dtype: DType | None = None) -> Self:
+        """One number, in this shape and dtype, or another dtype.
+
+        Raises TensorError for a number that the dtype does not hold.
+        """
+        return self.full(self.shape, value, dtype or self.dtype)
+
+    @classmethod
+    def from_numpy(cls, array: npt.NDArray[Any]) -> Self:
+        """A copy of an array. Raises TensorError for a dtype that has no counterpart."""
+        return cls._of(from_array(array))
 
     @classmethod
     def arange(
@@ -137,6 +158,26 @@ class Creation(Rearrange):
         x = x if step == 1 else x * step
         x = x if start == 0 else x + start
         return cls._of(x.cast(dtype))
+
+    @classmethod
+    def linspace(
+        cls, start: float, stop: float, steps: int, dtype: DType = dtypes.f32, endpoint: bool = True
+    ) -> Self:
+        """`steps` numbers at equal distances from `start` to `stop`, included unless `endpoint` is false.
+
+        They are computed in f64 and rounded once; integers are truncated.
+        """
+        return cls._of(_linspace("linspace", start, stop, steps, dtype, endpoint).cast(dtype))
+
+    @classmethod
+    def logspace(
+        cls, start: float, stop: float, steps: int, base: float = 10.0, dtype: DType = dtypes.f32
+    ) -> Self:
+        """`base` to the powers of `linspace(start, stop, steps)`."""
+        if not base > 0:
+            raise TensorError(f"logspace: base {base}", remedy="greater than 0")
+        exponents = _linspace("logspace", start, stop, steps, dtype, True)
+        return cls._of(compose.power(exponents.const_like(base), exponents).cast(dtype))
 
     @classmethod
     def eye(cls, rows: int, columns: int | None = None, dtype: DType = dtypes.f32) -> Self:
@@ -168,3 +209,13 @@ def _lower(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:
     rows, columns = shape[-2:]
     limit = count(rows, dtypes.i32).reshape((rows, 1)) + (diagonal + 1)
     return count(columns, dtypes.i32) < limit
+
+
+def _linspace(method: str, start: float, stop: float, steps: int, dtype: DType, endpoint: bool) -> UOp:
+    (n,) = sizes(method, (steps,))
+    if dtype is dtypes.bool:
+        raise TensorError(f"{method}: dtype bool", remedy="a dtype of numbers")
+    at = count(n, dtypes.i64)
+    parts = n - 1 if endpoint else n
+    x = at.cast(dtypes.f64) * ((stop - start) / max(parts, 1)) + start
+    return at.eq(n - 1).where(x.const_like(stop), x) if endpoint and n > 1 else x
