@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import safetensors.numpy
 
-from uop_nn import Linear, Mlp, ModelError, Module
+from uop_ir import dtypes
+from uop_nn import (
+    BatchNorm2d,
+    Linear,
+    Mlp,
+    ModelError,
+    Module,
+    Sequential,
+    load_safetensors,
+    save_safetensors,
+)
 from uop_tensor import Tensor
 
 
@@ -63,3 +76,92 @@ def test_a_state_that_does_not_fit_changes_nothing() -> None:
         with pytest.raises(ModelError, match=message):
             model.load_state_dict(state)
         assert values(model) == before
+
+
+def test_a_state_that_is_not_strict() -> None:
+    model = Mlp(np.random.default_rng(0), inputs=4, hidden=3, classes=2)
+    before = values(model)
+    found = model.load_state_dict(
+        {"output.bias": np.ones(2, np.float32), "b": np.ones(1), "a": np.ones(1)}, strict=False
+    )
+    assert found == (["hidden.bias", "hidden.weight", "output.weight"], ["a", "b"])
+    assert values(model) == {**before, "output.bias": [1.0, 1.0]}
+    with pytest.raises(ModelError, match=r"output\.bias .*\(2,\).*\(3,\)"):
+        model.load_state_dict({"output.bias": np.ones(3, np.float32)}, strict=False)
+
+
+def test_buffers_are_kept_and_not_trained() -> None:
+    model = Sequential(Linear(2, 3), Sequential(BatchNorm2d(3)), Tensor.relu)
+    parameters = ["0.weight", "0.bias", "1.0.weight", "1.0.bias"]
+    buffers = ["1.0.running_mean", "1.0.running_var", "1.0.num_batches_tracked"]
+    assert [name for name, _ in model.named_parameters()] == parameters
+    assert list(model.state_dict()) == parameters + buffers
+    assert model.state_dict()["1.0.num_batches_tracked"].dtype is dtypes.i64
+    assert [type(module) for module in model.modules()] == [Sequential, Linear, Sequential, BatchNorm2d]
+    assert model.eval() is model
+    assert [module.training for module in model.modules()] == [False] * 4
+    model.train()
+    assert [module.training for module in model.modules()] == [True] * 4
+
+
+def test_layers_one_after_the_other() -> None:
+    model = Sequential(Linear(2, 3), Tensor.relu, Linear(3, 1))
+    x = Tensor(np.array([[1.0, -2.0]], np.float32))
+    by_hand = model.layers[2](model.layers[0](x).relu())
+    assert model(x).tolist() == by_hand.tolist()
+
+
+def test_a_state_in_a_safetensors_file(tmp_path: Path) -> None:
+    model = Sequential(Linear(2, 3), BatchNorm2d(3))
+    path = tmp_path / "model.safetensors"
+    save_safetensors(path, model.state_dict(), {"format": "pt"})
+    other = safetensors.numpy.load_file(path)
+    assert {name: array.tolist() for name, array in other.items()} == values(model)
+    again = Sequential(Linear(2, 3), BatchNorm2d(3))
+    assert values(again) != values(model)
+    again.load_state_dict(load_safetensors(path))
+    assert values(again) == values(model)
+
+
+def test_bf16_in_a_safetensors_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    x = Tensor(np.array([1.0, -0.0, 3.0e38, 1 / 3], np.float32)).bfloat16()
+    save_safetensors(path, {"x": x})
+    found = load_safetensors(path)["x"]
+    assert found.dtype == dtypes.bf16.numpy
+    assert found.tobytes() == x.numpy().tobytes()
+
+
+class Pair(Module):
+    """A parameter that is an item of a list, and one that stands twice."""
+
+    def __init__(self) -> None:
+        self.items = [Tensor(np.array([1 / 3], np.float32), requires_grad=True)]
+        self.first = Tensor(np.array([0.7], np.float32), requires_grad=True)
+        self.again = self.first
+
+    def __call__(self) -> Tensor:
+        return (self.items[0] + self.first * self.again).sum()
+
+
+def test_computing_in_bf16_trains_weights_of_f32() -> None:
+    model = Pair()
+    items, first = model.parameters()
+    with model.computing_in(dtypes.bf16):
+        assert [model.items[0].dtype, model.first.dtype] == [dtypes.bf16, dtypes.bf16]
+        assert model.again is model.first
+        loss = model()
+        assert loss.dtype is dtypes.bf16
+    assert model.items[0] is items
+    assert model.first is first
+    assert model.again is first
+    loss.backward()
+    assert items.grad is not None
+    assert first.grad is not None
+    assert (items.grad.dtype, first.grad.dtype) == (dtypes.f32, dtypes.f32)
+    assert items.grad.item() == 1
+    assert first.grad.item() == 2 * float(np.float32(0.69921875))  # 0.7 rounded to 8 bits
+    assert first.item() == np.float32(0.7)
+    with pytest.raises(ValueError, match="within"), model.computing_in(dtypes.bf16):
+        raise ValueError("within")
+    assert model.first is first

@@ -1,19 +1,23 @@
 """uop-nn: layers, optimizers, data sets, models, training and sampling on uop-tensor. Weeks 5, 9 and 10."""
 
+from . import init
 from .adaptive import Adam, AdamW, Lion
-from .attention import Block, CausalSelfAttention, FeedForward
-from .checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from .attention import Block, CausalSelfAttention, FeedForward, MultiheadAttention
+from .cache import KvCache
+from .checkpoint import load_checkpoint, save_checkpoint
 from .data import DataError, MissingDataError, Mnist, load_mnist, load_text, load_tinyshakespeare
 from .ema import Ema
 from .gpt import Gpt, GptConfig
 from .gradients import GradientAccumulator, clip_grad_norm, clip_grad_value
-from .layers import Embedding, LayerNorm, Linear
+from .layers import Embedding, Linear
 from .mlp import Mlp
-from .module import ModelError, Module
+from .module import ModelError, Module, Sequential
 from .muon import Muon
+from .norms import BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .optim import SGD, CombinedOptimizer, Optimizer, OptimizerError
 from .rates import Constant, Cosine, LinearWarmup, OneCycle, StepDecay, warmup_cosine
 from .sample import Sampler, SamplingError, load_gpt
+from .tensor_file import CheckpointError, load_safetensors, save_safetensors
 from .text import CharTokenizer, RandomBatches, train_validation_split
 from .training import TrainingError
 
@@ -21,6 +25,7 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "BatchNorm2d",
     "Block",
     "CausalSelfAttention",
     "CharTokenizer",
@@ -35,6 +40,8 @@ __all__ = [
     "Gpt",
     "GptConfig",
     "GradientAccumulator",
+    "GroupNorm",
+    "KvCache",
     "LayerNorm",
     "Linear",
     "LinearWarmup",
@@ -44,23 +51,29 @@ __all__ = [
     "Mnist",
     "ModelError",
     "Module",
+    "MultiheadAttention",
     "Muon",
     "OneCycle",
     "Optimizer",
     "OptimizerError",
+    "RMSNorm",
     "RandomBatches",
     "Sampler",
     "SamplingError",
+    "Sequential",
     "StepDecay",
     "TrainingError",
     "clip_grad_norm",
     "clip_grad_value",
+    "init",
     "load_checkpoint",
     "load_gpt",
     "load_mnist",
+    "load_safetensors",
     "load_text",
     "load_tinyshakespeare",
     "save_checkpoint",
+    "save_safetensors",
     "train_validation_split",
     "warmup_cosine",
 ]

@@ -10,8 +10,10 @@ import numpy as np
 from uop_tensor import Tensor
 
 from .attention import STD, Block
-from .layers import Embedding, LayerNorm, Linear, positive
-from .module import ModelError, Module
+from .cache import CachePosition, KvCache
+from .layers import Embedding, Linear
+from .module import ModelError, Module, positive
+from .norms import LayerNorm
 
 __all__ = ["Gpt", "GptConfig"]
 
@@ -33,7 +35,7 @@ class Gpt(Module):
     111,360 parameters for 65 tokens and the sizes that GptConfig has by default.
     """
 
-    def __init__(self, config: GptConfig, generator: np.random.Generator) -> None:
+    def __init__(self, config: GptConfig, generator: np.random.Generator | None = None) -> None:
         """Raises ModelError for sizes that are not positive, and unless the heads divide the width."""
         positive(layers=config.layers)
         self.config = config
@@ -46,16 +48,26 @@ class Gpt(Module):
         self.norm = LayerNorm(width)
         self.head = Linear(width, config.vocabulary, generator, bias=False, std=STD)
 
-    def __call__(self, tokens: Tensor) -> Tensor:
-        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too long."""
+    def __call__(self, tokens: Tensor, cache: CachePosition | None = None) -> Tensor:
+        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too long.
+
+        With a cache, the tokens continue what it has; see `KvCache`.
+        """
         time = tokens.shape[-1]
         if time > self.config.context:
             raise ModelError(f"{time} tokens at once, but the context of the model is {self.config.context}")
-        x = self.token(tokens) + self.position.weight[:time]
-        for block in self.blocks:
-            x = block(x)
+        places = self.position.weight[:time] if cache is None else self.position(cache.positions)
+        x = self.token(tokens) + places
+        for number, block in enumerate(self.blocks):
+            x = block(x, None if cache is None else cache.layers[number])
         return self.head(self.norm(x))
+
+    def cache(self, batch: int = 1) -> KvCache:
+        """An empty cache for texts of `batch` lines."""
+        c = self.config
+        dtype = self.head.weight.dtype
+        return KvCache(c.layers, batch, c.heads, c.context, c.width // c.heads, dtype)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return self(tokens).cross_entropy(targets)
+        return self(tokens).float().cross_entropy(targets)

@@ -1,31 +1,112 @@
-"""First values of parameters, from a NumPy generator of the caller's, so that a seed fixes them. Week 5."""
+"""First values of parameters: from a NumPy generator of the caller's, or after `manual_seed`. Week 5.
+
+Each function makes a parameter, an f32 tensor that requires a gradient. With a generator, its state decides the
+values; without one (None), the random numbers of tensors, and so `uop_tensor.manual_seed`. The fans of a shape
+(outputs, inputs, *kernel) are inputs and outputs, each times the size of the kernel. A parameter that exists takes
+other values by `layer.weight.assign(init.xavier_uniform(None, layer.weight.shape))`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uop_tensor import Tensor
 
-__all__ = ["constant", "normal", "uniform"]
+from .module import ModelError
+
+__all__ = [
+    "constant",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "normal",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "xavier_normal",
+    "xavier_uniform",
+]
 
 
-def uniform(generator: np.random.Generator, shape: Sequence[int], bound: float) -> Tensor:
-    """A parameter, f32, uniform on [-bound, bound)."""
+def uniform(generator: np.random.Generator | None, shape: Sequence[int], bound: float) -> Tensor:
+    """Uniform on [-bound, bound)."""
+    if generator is None:
+        return _parameter((2 * _drawn(Tensor.rand, shape) - 1) * bound)
     return _parameter(generator.uniform(-bound, bound, tuple(shape)))
 
 
-def normal(generator: np.random.Generator, shape: Sequence[int], std: float) -> Tensor:
-    """A parameter, f32, normal with mean 0."""
+def normal(generator: np.random.Generator | None, shape: Sequence[int], std: float) -> Tensor:
+    """Normal with mean 0."""
+    if generator is None:
+        return _parameter(_drawn(Tensor.randn, shape) * std)
     return _parameter(generator.normal(0.0, std, tuple(shape)))
 
 
+def truncated_normal(
+    generator: np.random.Generator | None, shape: Sequence[int], std: float, limit: float = 2.0
+) -> Tensor:
+    """Normal with mean 0, drawn again where it is more than `limit` times `std` away."""
+    values = normal(generator, shape, 1.0).numpy().astype(np.float64)
+    while (far := np.abs(values) > limit).any():
+        values[far] = normal(generator, (int(far.sum()),), 1.0).numpy()
+    return _parameter(values * std)
+
+
 def constant(shape: Sequence[int], value: float) -> Tensor:
-    """A parameter, f32, the same everywhere."""
+    """The same everywhere."""
     return _parameter(np.full(tuple(shape), value))
 
 
+def xavier_uniform(generator: np.random.Generator | None, shape: Sequence[int], gain: float = 1.0) -> Tensor:
+    """Uniform, of variance gain² · 2 / (fan in + fan out) (Glorot and Bengio, 2010)."""
+    return uniform(generator, shape, gain * math.sqrt(6 / sum(fans(shape))))
+
+
+def xavier_normal(generator: np.random.Generator | None, shape: Sequence[int], gain: float = 1.0) -> Tensor:
+    """Normal, of variance gain² · 2 / (fan in + fan out)."""
+    return normal(generator, shape, gain * math.sqrt(2 / sum(fans(shape))))
+
+
+def kaiming_uniform(
+    generator: np.random.Generator | None, shape: Sequence[int], slope: float = 0.0, *, fan_out: bool = False
+) -> Tensor:
+    """Uniform, of variance 2 / (1 + slope²) / fan, before a ReLU of that negative slope (He et al., 2015)."""
+    return uniform(generator, shape, math.sqrt(6 / (1 + slope * slope) / fans(shape)[fan_out]))
+
+
+def kaiming_normal(
+    generator: np.random.Generator | None, shape: Sequence[int], slope: float = 0.0, *, fan_out: bool = False
+) -> Tensor:
+    """Normal, of variance 2 / (1 + slope²) / fan."""
+    return normal(generator, shape, math.sqrt(2 / (1 + slope * slope) / fans(shape)[fan_out]))
+
+
+def orthogonal(generator: np.random.Generator | None, shape: Sequence[int], gain: float = 1.0) -> Tensor:
+    """A matrix (rows, everything else) whose shorter side is orthonormal, times `gain` (Saxe et al., 2014)."""
+    fans(shape)
+    rows, columns = shape[0], math.prod(shape[1:])
+    drawn = normal(generator, (max(rows, columns), min(rows, columns)), 1.0).numpy().astype(np.float64)
+    q, r = np.linalg.qr(drawn)
+    q = q * np.sign(np.diag(r))  # without it, not every orthogonal matrix would be as likely
+    return _parameter(gain * (q if rows >= columns else q.T).reshape(tuple(shape)))
+
+
+def fans(shape: Sequence[int]) -> tuple[int, int]:
+    """The fan in and the fan out of a weight. Raises ModelError for less than two axes."""
+    if len(shape) < 2:
+        raise ModelError(f"a weight of shape {tuple(shape)} has no fans: it needs two axes or more")
+    kernel = math.prod(shape[2:])
+    return shape[1] * kernel, shape[0] * kernel
+
+
+def _drawn(draw: Any, shape: Sequence[int]) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = draw(*shape).numpy().astype(np.float64)
+    return values
+
+
 def _parameter(values: NDArray[np.float64]) -> Tensor:
-    return Tensor(values.astype(np.float32), requires_grad=True)
+    return Tensor(np.asarray(values, np.float32), requires_grad=True)

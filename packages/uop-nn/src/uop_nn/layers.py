@@ -1,4 +1,4 @@
-"""Layers: Linear, Embedding, LayerNorm, with the parameters, names and first values of PyTorch. Week 5."""
+"""Layers without neighbours: Linear and Embedding, with the parameters, names and first values of PyTorch. Week 5."""
 
 from __future__ import annotations
 
@@ -9,16 +9,9 @@ import numpy as np
 from uop_tensor import Tensor
 
 from . import init
-from .module import ModelError, Module
+from .module import ModelError, Module, positive
 
-__all__ = ["Embedding", "LayerNorm", "Linear", "positive"]
-
-
-def positive(**sizes: object) -> None:
-    """Raise ModelError for a size that is not a positive int."""
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ModelError(f"{name} must be a positive integer, not {size!r}")
+__all__ = ["Embedding", "Linear"]
 
 
 class Linear(Module):
@@ -32,12 +25,13 @@ class Linear(Module):
         self,
         inputs: int,
         outputs: int,
-        generator: np.random.Generator,
+        generator: np.random.Generator | None = None,
         *,
         bias: bool = True,
         std: float | None = None,
     ) -> None:
         positive(inputs=inputs, outputs=outputs)
+        check_generator(generator)
         bound, shape = 1 / math.sqrt(inputs), (outputs, inputs)
         self.weight = (
             init.uniform(generator, shape, bound) if std is None else init.normal(generator, shape, std)
@@ -52,24 +46,22 @@ class Linear(Module):
 class Embedding(Module):
     """A learned vector for each of `count` tokens: int (...) to (..., width). `weight` (count, width) is normal."""
 
-    def __init__(self, count: int, width: int, generator: np.random.Generator, *, std: float = 1.0) -> None:
+    def __init__(
+        self, count: int, width: int, generator: np.random.Generator | None = None, *, std: float = 1.0
+    ) -> None:
         positive(count=count, width=width)
+        check_generator(generator)
         self.weight = init.normal(generator, (count, width), std)
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """A token that is out of range gives zeros."""
-        return self.weight.take(tokens)
+        return self.weight.take(tokens, axis=0)
 
 
-class LayerNorm(Module):
-    """The last axis brought to mean 0 and variance 1, then times `weight` plus `bias`, both (width)."""
-
-    def __init__(self, width: int, *, eps: float = 1e-5) -> None:
-        positive(width=width)
-        self.weight = init.constant((width,), 1.0)
-        self.bias = init.constant((width,), 0.0)
-        self.eps = eps
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., width) to (..., width)."""
-        return x.layernorm(self.weight, self.bias, self.eps)
+def check_generator(generator: object) -> None:
+    """Raise ModelError for what is no generator of NumPy: PyTorch has `bias` or a width in that place."""
+    if generator is not None and not isinstance(generator, np.random.Generator):
+        raise ModelError(
+            f"the generator of first values must be a numpy.random.Generator or None, not {generator!r}",
+            remedy="give other arguments by name",
+        )

@@ -16,7 +16,12 @@ class Mlp(Module):
     """`relu` between two Linear layers."""
 
     def __init__(
-        self, generator: np.random.Generator, *, inputs: int = 784, hidden: int = 128, classes: int = 10
+        self,
+        generator: np.random.Generator | None = None,
+        *,
+        inputs: int = 784,
+        hidden: int = 128,
+        classes: int = 10,
     ) -> None:
         """Raises ModelError for a size that is not positive."""
         self.hidden = Linear(inputs, hidden, generator)

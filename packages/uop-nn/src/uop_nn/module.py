@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uop_ir import UopError
+from uop_ir import DType, UopError
 from uop_tensor import Tensor
 
-__all__ = ["ModelError", "Module", "load_tensors"]
+__all__ = ["Mismatch", "ModelError", "Module", "Sequential", "load_tensors", "positive"]
 
 
 class ModelError(UopError):
     """A size that a layer cannot have, or values that do not fit the parameters of a model."""
 
 
+class Mismatch(NamedTuple):
+    """The names that a state dict has not, and those that the model has not."""
+
+    missing: list[str]
+    unknown: list[str]
+
+
 class Module:
     """A part of a model: its attributes are parameters (tensors that require a gradient), modules, or lists of modules.
 
-    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list, joined by dots.
+    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list, joined by dots. A layer
+    also has `buffers`, names of its attributes that are kept with the parameters, but not trained.
     """
+
+    buffers: ClassVar[tuple[str, ...]] = ()
+    #: Whether layers behave as in training: Dropout drops, BatchNorm2d learns its averages. See `train` and `eval`.
+    training = True
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Each parameter with its name, in the order in which attributes were set; a shared one once."""
         seen: set[int] = set()
-        for name, tensor in _parameters(self, prefix):
-            if id(tensor) not in seen:
+        for module, name, tensor in _tensors(self, prefix):
+            if tensor.requires_grad and not _is_buffer(module, name) and id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield name, tensor
 
@@ -41,52 +54,152 @@ class Module:
         return sum(tensor.numel() for tensor in self.parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters by name: the tensors themselves, not copies."""
-        return dict(self.named_parameters())
+        """The parameters, and the buffers of layers, by name: the tensors themselves, not copies."""
+        found: dict[int, tuple[str, Tensor]] = {}
+        for module, name, tensor in _tensors(self, ""):
+            if tensor.requires_grad or _is_buffer(module, name):
+                found.setdefault(id(tensor), (name, tensor))
+        return dict(found.values())
 
-    def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]]) -> None:
-        """Give every parameter the value that `state` has for its name.
+    def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True) -> Mismatch:
+        """Give every parameter and buffer the value that `state` has for its name.
 
-        Raises ModelError, and changes nothing, if a name is missing or unknown, or a shape or dtype differs.
+        Raises ModelError, and changes nothing, if a shape or dtype differs or, unless `strict` is False, if a name is
+        missing or unknown. The names that were left out are returned.
         """
-        load_tensors(self.state_dict(), state)
+        return load_tensors(self.state_dict(), state, strict=strict)
+
+    def train(self, mode: bool = True) -> Self:
+        """Let this module and all within it behave as in training, or not; returns this module.
+
+        A jitted function keeps the mode that it was traced in: evaluate with a function of its own.
+        """
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """`train(False)`."""
+        return self.train(False)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all within it, each once."""
+        found: dict[int, Module] = {}
+        _enter_modules(self, found)
+        return iter(found.values())
+
+    @contextmanager
+    def computing_in(self, dtype: DType) -> Iterator[None]:
+        """Within a with block, the parameters are seen rounded to `dtype`, and gradients go to them as they are.
+
+        For mixed precision: `with model.computing_in(dtypes.bf16): loss = model.loss(x, y)`. The weights that are
+        trained stay f32, and so does what the optimizer remembers.
+        """
+        replaced: list[tuple[Any, Any, Tensor]] = []
+        rounded: dict[int, Tensor] = {}
+        try:
+            for holder, key, tensor in _places(self):
+                if tensor.requires_grad:
+                    replaced.append((holder, key, tensor))
+                    _put(holder, key, rounded.setdefault(id(tensor), tensor.cast(dtype)))
+            yield
+        finally:
+            for holder, key, tensor in replaced:
+                _put(holder, key, tensor)
 
 
-def load_tensors(targets: Mapping[str, Tensor], state: Mapping[str, Tensor | NDArray[Any]]) -> None:
+class Sequential(Module):
+    """Layers, modules or functions, one after the other; their names are their numbers."""
+
+    def __init__(self, *layers: Callable[[Tensor], Tensor]) -> None:
+        self.layers = list(layers)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def positive(**sizes: object) -> None:
+    """Raise ModelError for a size that is not a positive int."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ModelError(f"{name} must be a positive integer, not {size!r}")
+
+
+def load_tensors(
+    targets: Mapping[str, Tensor], state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True
+) -> Mismatch:
     """Assign to each target the value of its name. Raises ModelError, and changes nothing, unless all of them fit."""
     missing, unknown = sorted(targets.keys() - state.keys()), sorted(state.keys() - targets.keys())
-    if missing or unknown:
+    if strict and (missing or unknown):
         wrong = [
             f"{len(names)} {what} ({_some(names)})"
             for what, names in (("missing", missing), ("unknown", unknown))
             if names
         ]
         raise ModelError(f"the names of the values are not those of the parameters: {', '.join(wrong)}")
-    arrays = {name: _array(state[name]) for name in targets}
-    for name, target in targets.items():
-        array = arrays[name]
+    arrays = {name: _array(state[name]) for name in targets if name in state}
+    for name, array in arrays.items():
+        target = targets[name]
         if array.shape != target.shape or array.dtype != target.dtype.numpy:
             raise ModelError(
                 f"{name} is {target.dtype} of shape {target.shape}, but the value is {array.dtype} of shape {array.shape}"
             )
-    for name, target in targets.items():
-        target.assign(arrays[name])
+    for name, array in arrays.items():
+        targets[name].assign(array)
+    return Mismatch(missing, unknown)
 
 
-def _parameters(module: Module, prefix: str) -> Iterator[tuple[str, Tensor]]:
+def _is_buffer(module: Module, name: str) -> bool:
+    return name.rpartition(".")[2] in module.buffers
+
+
+def _tensors(module: Module, prefix: str) -> Iterator[tuple[Module, str, Tensor]]:
+    """Each tensor among the attributes, with its name and the module that has it."""
     for name, value in vars(module).items():
-        yield from _of_value(value, prefix + name)
+        # the layers of a Sequential are named as those of PyTorch, by number
+        path = prefix if isinstance(module, Sequential) and name == "layers" else f"{prefix}{name}."
+        yield from _of_value(module, value, path)
 
 
-def _of_value(value: object, name: str) -> Iterator[tuple[str, Tensor]]:
+def _of_value(module: Module, value: object, path: str) -> Iterator[tuple[Module, str, Tensor]]:
     if isinstance(value, Tensor):
-        if value.requires_grad:
-            yield name, value
+        yield module, path.removesuffix("."), value
     elif isinstance(value, Module):
-        yield from _parameters(value, f"{name}.")
+        yield from _tensors(value, path)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _of_value(item, f"{name}.{index}")
+            yield from _of_value(module, item, f"{path}{index}.")
+
+
+def _enter_modules(value: object, found: dict[int, Module]) -> None:
+    if isinstance(value, Module) and id(value) not in found:
+        found[id(value)] = value
+        for attribute in vars(value).values():
+            _enter_modules(attribute, found)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _enter_modules(item, found)
+
+
+def _places(root: Module) -> Iterator[tuple[Any, Any, Tensor]]:
+    """Where tensors stand: the attributes of modules, and the items of lists in them. A tuple has no place."""
+    for module in list(root.modules()):
+        for name, value in list(vars(module).items()):
+            if isinstance(value, Tensor):
+                yield module, name, value
+            elif isinstance(value, list):
+                for index, item in enumerate(value):
+                    if isinstance(item, Tensor):
+                        yield value, index, item
+
+
+def _put(holder: Any, key: Any, tensor: Tensor) -> None:
+    if isinstance(holder, list):
+        holder[key] = tensor
+    else:
+        setattr(holder, key, tensor)
 
 
 def _array(value: Tensor | NDArray[Any]) -> NDArray[Any]:

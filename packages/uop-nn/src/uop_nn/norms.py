@@ -1,0 +1,125 @@
+"""Layers that normalize: LayerNorm, RMSNorm, GroupNorm, BatchNorm2d, with the names of PyTorch. Week 5."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uop_ir import dtypes
+from uop_tensor import Tensor
+
+from . import init
+from .module import ModelError, Module, positive
+
+__all__ = ["BatchNorm2d", "GroupNorm", "LayerNorm", "RMSNorm"]
+
+
+class LayerNorm(Module):
+    """The last axis brought to mean 0 and variance 1, then times `weight` plus `bias`, both (width)."""
+
+    def __init__(self, width: int, *, eps: float = 1e-5, bias: bool = True) -> None:
+        positive(width=width)
+        self.weight = init.constant((width,), 1.0)
+        self.bias = init.constant((width,), 0.0) if bias else None
+        self.eps = eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) to (..., width)."""
+        return x.layernorm(self.weight, self.bias, self.eps)
+
+
+class RMSNorm(Module):
+    """The last axis divided by the root of its mean square, `sqrt(mean(x²) + eps)`, then times `weight` (width).
+
+    f16 and bf16 are normalized in f32 and rounded once (Zhang and Sennrich, 2019).
+    """
+
+    def __init__(self, width: int, *, eps: float = 1e-6) -> None:
+        positive(width=width)
+        self.weight = init.constant((width,), 1.0)
+        self.eps = eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) to (..., width). Raises ModelError for another last axis."""
+        _check_axis("RMSNorm", x, x.ndim - 1, self.weight.shape[0])
+        wide = x if x.dtype is dtypes.f64 else x.float()
+        scale = (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        return (wide * scale).cast(x.dtype) * self.weight
+
+
+class GroupNorm(Module):
+    """Each of `groups` groups of channels of each example brought to mean 0 and variance 1 (Wu and He, 2018).
+
+    Then each channel is multiplied by its `weight` and shifted by its `bias`, both (channels).
+    """
+
+    def __init__(self, groups: int, channels: int, *, eps: float = 1e-5) -> None:
+        """Raises ModelError unless the groups divide the channels."""
+        positive(groups=groups, channels=channels)
+        if channels % groups:
+            raise ModelError(f"{channels} channels do not divide into {groups} groups")
+        self.weight = init.constant((channels,), 1.0)
+        self.bias = init.constant((channels,), 0.0)
+        self.groups, self.eps = groups, eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(N, channels, ...) to the same. Raises ModelError for another second axis."""
+        channels = self.weight.shape[0]
+        _check_axis("GroupNorm", x, 1, channels)
+        normal = x.reshape(x.shape[0], self.groups, -1).layernorm(eps=self.eps).reshape(x.shape)
+        one_each = (channels,) + (1,) * (x.ndim - 2)
+        return normal * self.weight.reshape(one_each) + self.bias.reshape(one_each)
+
+
+class BatchNorm2d(Module):
+    """Each channel brought to mean 0 and variance 1, then times `weight` plus `bias` (Ioffe and Szegedy, 2015).
+
+    In training by the mean and variance of the batch, whose moving averages are kept: `running_mean`, `running_var`
+    (of the variance with correction) and `num_batches_tracked`, which are not trained. Else by those averages.
+    """
+
+    buffers = ("running_mean", "running_var", "num_batches_tracked")
+
+    def __init__(self, channels: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        positive(channels=channels)
+        self.weight = init.constant((channels,), 1.0)
+        self.bias = init.constant((channels,), 0.0)
+        self.running_mean = Tensor(np.zeros(channels, np.float32))
+        self.running_var = Tensor(np.ones(channels, np.float32))
+        self.num_batches_tracked = Tensor(np.zeros((), np.int64))
+        self.eps, self.momentum = eps, momentum
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(N, channels, H, W) to the same. Raises ModelError for other shapes, or one value a channel in training."""
+        channels = self.weight.shape[0]
+        if x.ndim != 4:
+            raise ModelError(f"BatchNorm2d takes (N, {channels}, H, W), not the shape {x.shape}")
+        _check_axis("BatchNorm2d", x, 1, channels)
+        wide = x if x.dtype is dtypes.f64 else x.float()
+        mean, var = self._learned(wide) if self.training else (self.running_mean, self.running_var)
+        one_each = (channels, 1, 1)
+        scale = (var.reshape(one_each) + self.eps).rsqrt()
+        normal = ((wide - mean.reshape(one_each)) * scale).cast(x.dtype)
+        return normal * self.weight.reshape(one_each) + self.bias.reshape(one_each)
+
+    def _learned(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and variance of a batch, of which the averages take note."""
+        count = x.numel() // x.shape[1]
+        if count < 2:
+            raise ModelError(
+                f"BatchNorm2d in training needs more than one value a channel, not the shape {x.shape}",
+                remedy="give more examples, or call eval",
+            )
+        mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0)
+        for average, new in (
+            (self.running_mean, mean),
+            (self.running_var, var * (count / (count - 1))),
+        ):
+            kept = (1 - self.momentum) * average + self.momentum * new.cast(average.dtype)
+            average.assign(kept.detach())
+        self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+        return mean, var
+
+
+def _check_axis(name: str, x: Tensor, axis: int, size: int) -> None:
+    if not 0 <= axis < x.ndim or x.shape[axis] != size:
+        raise ModelError(f"{name} of {size} channels cannot take a tensor of shape {x.shape}")
