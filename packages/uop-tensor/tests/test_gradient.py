@@ -240,7 +240,12 @@ def slope(f: Function, *values: object) -> list[Any]:
 def test_relu_and_abs_at_zero() -> None:
     assert slope(lambda t: t.relu(), [-1, 0, 2, -0.0]) == [[0, 0, 1, 0]]
     assert slope(lambda t: t.abs(), [-1, 0, 2, -0.0]) == [[-1, 0, 1, 0]]
-    assert slope(lambda t: t.clip(0, 1), [-1, 0, 0.5, 1, 2]) == [[0, 0, 1, 0, 0]]
+
+
+def test_clip_at_its_bounds() -> None:
+    assert slope(lambda t: t.clip(0, 1), [-1, 0, 0.5, 1, 2]) == [[0, 1, 1, 1, 0]]
+    assert slope(lambda t, low: t.clip(low), [-1, 0, 2], [0, 0, 0]) == [[0, 1, 1], [1, 0, 0]]
+    assert slope(lambda t, low: t.clip(low, 3), [-1, 5], [0, 5]) == [[0, 0], [1, 0]]
 
 
 def test_ties_are_shared() -> None:
@@ -256,6 +261,18 @@ def test_products_with_zeros() -> None:
     assert slope(lambda t: t.prod(), [2, 0, 4]) == [[0, 8, 0]]
     assert slope(lambda t: t.prod(), [0, 0, 4]) == [[0, 0, 0]]
     assert slope(lambda t: t.prod(1), [[0, 5], [2, -0.0]]) == [[[5, 0], [0, 2]]]
+
+
+def test_second_derivatives_of_products_with_zeros() -> None:
+    weights = Tensor([1.0, 2.0, 3.0, 4.0]).double()
+
+    def directional(t: Tensor) -> Tensor:
+        return (t.prod().gradient(t)[0] * weights).sum()
+
+    # of the sum over i of w[i] * (product of all but i), by each element
+    assert slope(directional, [2, 0, 0, 3]) == [[0, 18, 12, 0]]
+    assert slope(directional, [0, 0, 0, 3]) == [[0, 0, 0, 0]]
+    assert slope(directional, [1, 2, 3, 0]) == [[24, 12, 8, 6 + 6 + 6]]
 
 
 def test_power_at_zero() -> None:

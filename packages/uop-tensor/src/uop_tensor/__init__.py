@@ -1,5 +1,6 @@
 """uop-tensor: lazy tensors, reverse-mode differentiation, the scheduler and jit. Week 5."""
 
+from .autodiff import checkpoint, custom_gradient, jvp, vjp
 from .errors import TensorError
 from .export import export
 from .gradient import gradient
@@ -14,12 +15,16 @@ __all__ = [
     "JitError",
     "Tensor",
     "TensorError",
+    "checkpoint",
     "clear_plans",
+    "custom_gradient",
     "export",
     "get_rng_state",
     "gradient",
     "jit",
+    "jvp",
     "manual_seed",
     "no_grad",
     "set_rng_state",
+    "vjp",
 ]

@@ -201,9 +201,18 @@ class Arithmetic(Value):
         return self._of(x & y if x.dtype is dtypes.bool else compose.minimum(x, y))
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """Each element brought between `min` and `max`, where given; `max` wins if they cross."""
-        out = self if min is None else self.maximum(min)
-        return out if max is None else out.minimum(max)
+        """Each element brought between `min` and `max`, where given; `max` wins if they cross, and NaN over all.
+
+        The gradient goes to an element that is within the bounds or at one, and to the bound beside any other.
+        """
+        out = self
+        if min is not None:
+            x, low = operands("clip", out, min)
+            out = self._of(((x < low) | _is_nan(low)).where(low, x))
+        if max is not None:
+            x, high = operands("clip", out, max)
+            out = self._of(((high < x) | _is_nan(high)).where(high, x))
+        return out
 
     def where(self, yes: Operand, no: Operand) -> Self:
         """`yes` where this bool tensor is true, else `no`."""
@@ -256,6 +265,10 @@ class Arithmetic(Value):
     def bool(self) -> Self:
         """As bool: `x != 0`."""
         return self.cast(dtypes.bool)
+
+
+def _is_nan(x: UOp) -> UOp:
+    return compose.is_nan(x) if x.dtype.is_float else UOp.const(dtypes.bool, False)
 
 
 def _at_most(x: UOp, y: UOp) -> UOp:

@@ -11,14 +11,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from uop_ir import Ops, UOp, sizes, toposort
+from uop_ir import AddrSpace, Ops, UOp, dtypes, sizes, toposort
 
 from . import compose
+from .creation import count
 from .errors import TensorError
-from .graph import broadcast_to, fold, is_constant, known_device, sum_to
+from .graph import broadcast_to, fold, is_constant, is_detached, known_device, sum_to
+from .memory import numel
+from .promotion import accumulator
 
 Gradients: TypeAlias = "tuple[UOp | None, ...]"
 Rule: TypeAlias = "Callable[[UOp, UOp], Gradients]"
+
+
+#: In the memo of an AFTER: its rule, where it is not that all goes to the second source.
+OWN_RULE = "tensor.rule"
 
 
 def gradient(outputs: Sequence[UOp], seeds: Sequence[UOp], inputs: Sequence[UOp]) -> list[UOp | None]:
@@ -33,11 +40,11 @@ def gradient(outputs: Sequence[UOp], seeds: Sequence[UOp], inputs: Sequence[UOp]
                 f"gradient: seed {seed.dtype}{seed.shape} for an output {output.dtype}{output.shape}",
                 remedy="a seed has the dtype and shape of its output",
             )
-    nodes = toposort(outputs, gate=lambda n: n.op is not Ops.AFTER)
+    nodes = toposort(outputs, gate=lambda n: not is_detached(n))
     wanted = set(inputs)
     path: set[UOp] = set()
     for node in nodes:
-        if node in wanted or (node.op is not Ops.AFTER and any(s in path for s in node.src)):
+        if node in wanted or (not is_detached(node) and any(s in path for s in node.src)):
             path.add(node)
     found: dict[UOp, UOp] = {}
     for output, seed in zip(outputs, seeds, strict=True):
@@ -166,6 +173,11 @@ def _copy(node: UOp, g: UOp) -> Gradients:
     return (g if home is None else UOp(Ops.COPY, (g,), home),)
 
 
+def _after(node: UOp, g: UOp) -> Gradients:
+    rule: Rule | None = node.memo.get(OWN_RULE)
+    return (None, g) if rule is None else rule(node, g)
+
+
 def _reduce(node: UOp, g: UOp) -> Gradients:
     x = node.src[0]
     pop = x.ndim - node.ndim
@@ -180,19 +192,29 @@ def _reduce_add(x: UOp, total: UOp, g: UOp, pop: int) -> UOp:
 def _reduce_max(x: UOp, greatest: UOp, g: UOp, pop: int) -> UOp:
     """Evenly to all elements that are the greatest."""
     chosen = x.eq(greatest)
-    count = _fold_last(chosen.cast(g.dtype), Ops.ADD, pop)
-    return chosen.where(g / count, 0)
+    inner = accumulator(g.dtype)
+    count = _fold_last(chosen.cast(inner), Ops.ADD, pop)
+    return chosen.where((g.cast(inner) / count).cast(g.dtype), 0)
 
 
 def _reduce_mul(x: UOp, product: UOp, g: UOp, pop: int) -> UOp:
-    """The product of the other elements: product / x; beside zeros, only a single zero has one that is not
-    zero.
+    """The product of the elements before each, times that of those after it: no division, so that zeros need no care,
+    and higher derivatives are right beside them.
     """
-    zero = x.eq(0)
-    nonzero = zero.where(x.const_like(1), x)
-    single = _fold_last(zero.cast(g.dtype), Ops.ADD, pop).eq(1)
-    of_zero = single.where(_fold_last(nonzero, Ops.MUL, pop), 0)
-    return g * zero.where(of_zero, product / nonzero)
+    kept = x.shape[: x.ndim - pop]
+    rows = x.reshape((*kept, numel(x.shape[x.ndim - pop :])))
+    last = [a == len(kept) for a in range(rows.ndim)]
+    # stored, so that each of the two is a running product of its own
+    after = UOp(Ops.STAGE, (_products_before(rows.flip(last)),), AddrSpace.GLOBAL).flip(last)
+    return g * (_products_before(rows) * after).reshape(x.shape)
+
+
+def _products_before(rows: UOp) -> UOp:
+    """For each element of the last axis, the product of those before it."""
+    *kept, n = rows.shape
+    assert isinstance(n, int)
+    here, there = count(n, dtypes.i64).reshape((n, 1)), count(n, dtypes.i64)
+    return (there < here).where(rows.reshape((*kept, 1, n)), 1).reduce(Ops.MUL, 1)
 
 
 def _fold_last(x: UOp, op: Ops, pop: int) -> UOp:
@@ -228,7 +250,7 @@ RULES: dict[Ops, Rule | None] = {
     Ops.END: NONE,  # loop level
     Ops.STAGE: _pass,
     Ops.ALLOC: NONE,  # loop level
-    Ops.AFTER: NONE,  # how `detach` stops a gradient
+    Ops.AFTER: _after,  # `detach` stops a gradient, `with_gradient_of` leads it elsewhere
     Ops.COPY: _copy,
     Ops.CONST: NONE,  # a leaf
     Ops.CAST: _cast,

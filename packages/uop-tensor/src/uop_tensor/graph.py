@@ -7,6 +7,8 @@ from typing import cast
 
 from uop_ir import Ops, UOp
 
+from .promotion import accumulator
+
 
 def fold(x: UOp, op: Ops, axes: Sequence[int], keepdim: bool = False) -> UOp:
     """REDUCE over any axes: they are moved to the end, in order, and popped. No axes: `x` itself."""
@@ -20,10 +22,14 @@ def fold(x: UOp, op: Ops, axes: Sequence[int], keepdim: bool = False) -> UOp:
 
 
 def sum_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
-    """What a broadcast from `shape` to the shape of `x` spread out, summed up again."""
+    """What a broadcast from `shape` to the shape of `x` spread out, summed up again (f16 and bf16 in f32)."""
     extra = x.ndim - len(shape)
     grown = [a for a in range(x.ndim) if a < extra or (shape[a - extra] == 1 and x.shape[a] != 1)]
-    return fold(x, Ops.ADD, grown).reshape(shape)
+    return (
+        fold(x.cast(accumulator(x.dtype)), Ops.ADD, grown).reshape(shape).cast(x.dtype)
+        if grown
+        else x.reshape(shape)
+    )
 
 
 def broadcast_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
@@ -36,7 +42,21 @@ def detach(x: UOp) -> UOp:
 
     The scheduler drops it, so that it costs nothing in a kernel.
     """
-    return x if x.op is Ops.AFTER or not x.dtype.is_float else UOp(Ops.AFTER, (x,))
+    return x if is_detached(x) or not x.dtype.is_float else UOp(Ops.AFTER, (x,))
+
+
+def is_detached(x: UOp) -> bool:
+    """Whether no gradient flows through `x`."""
+    return x.op is Ops.AFTER and len(x.src) == 1
+
+
+def with_gradient_of(x: UOp, *through: UOp) -> UOp:
+    """The value `x`, whose gradient flows through other nodes: an AFTER that stands behind them.
+
+    Without a rule of its own (see `gradient`), all of it goes to the first of `through`, which has the shape and dtype
+    of `x`. The scheduler keeps the value and drops the rest.
+    """
+    return UOp(Ops.AFTER, (detach(x), *through))
 
 
 def shape_of(x: UOp) -> tuple[int, ...]:

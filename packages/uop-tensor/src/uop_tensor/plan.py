@@ -12,7 +12,8 @@ from .cost import is_memory
 from .cut import body_nodes
 from .fusion import Fusion, identity
 from .memory import numel, view
-from .schedule import Graph, Kernel, run_order, schedule
+from .order import run_order
+from .schedule import Graph, Kernel, schedule
 
 Shape: TypeAlias = "tuple[int | UOp, ...]"
 #: Bytes: scratch starts at a multiple of this, which no vector of a CPU or GPU exceeds.
@@ -68,7 +69,7 @@ def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -
             inputs += 1
         placed.append(home)
     calls = _Calls(graph, homes)
-    for k in run_order(graph):
+    for k in run_order(graph, homes):
         calls.add(graph.kernels[k])
     for value, donor in copies:
         calls.add_copy(value, donor)
@@ -142,8 +143,8 @@ class _Scratch:
 
 
 def _bytes(alloc: UOp) -> int:
-    nbytes: int = alloc.arg.size * alloc.dtype.itemsize
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+    size: int = alloc.arg.size * alloc.dtype.itemsize
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class _Calls:

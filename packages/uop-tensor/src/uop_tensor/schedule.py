@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
 from uop_ir import Limits, Ops, UOp
 
@@ -160,24 +159,3 @@ def _joinable(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], earlier: 
         for demand in fusion.reads.get(memory, ())
         if demand.kernel in users
     )
-
-
-def run_order(graph: Graph) -> list[int]:
-    """The kernels in an order that keeps all edges: of those that may run, the first of the graph."""
-    waiting = {k: len(direct) for k, direct in graph.direct.items()}
-    users: dict[int, list[int]] = {k: [] for k in graph.kernels}
-    for k, direct in graph.direct.items():
-        for d in direct:
-            users[d].append(k)
-    ready = sorted(k for k, n in waiting.items() if n == 0)
-    heapify(ready)
-    order = []
-    while ready:
-        k = heappop(ready)
-        order.append(k)
-        for user in users[k]:
-            waiting[user] -= 1
-            if waiting[user] == 0:
-                heappush(ready, user)
-    assert len(order) == len(graph.kernels), "a cycle of kernels"
-    return order

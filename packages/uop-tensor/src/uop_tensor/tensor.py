@@ -14,7 +14,7 @@ from .data import Data, from_array, node_of
 from .errors import TensorError
 from .functional import Functional
 from .gradient import gradient
-from .graph import broadcast_to, detach, known_device
+from .graph import broadcast_to, detach, is_detached, known_device
 from .live import LIVE, capture
 from .memory import whole_buffer
 from .realize import realize, realize_tensors
@@ -164,6 +164,10 @@ class Tensor(Functional):
                 f"assign: {new.dtype}{new.shape} to a tensor {self.dtype}{self.shape}",
                 remedy="shape and dtype must be equal; use expand, reshape or cast",
             )
+        self._rebind(new)
+        return self
+
+    def _rebind(self, new: UOp) -> None:
         old = whole_buffer(self.uop)
         if old is not None:
             self._assign_target = old
@@ -171,7 +175,6 @@ class Tensor(Functional):
         trace = capture()
         if trace is not None:
             trace.assigned(self)
-        return self
 
     # gradients
 
@@ -245,8 +248,13 @@ class Tensor(Functional):
         """The gradient of this tensor with respect to each of `inputs`, tensors that it was computed from.
 
         The results have gradients themselves. Raises TensorError for an input on which this tensor does not
-        depend.
+        depend, and for one of a dtype without gradients.
         """
+        for number, x in enumerate(inputs):
+            if not x.dtype.is_float:
+                raise TensorError(
+                    f"gradient: input {number} is of dtype {x.dtype}", remedy="only floats have gradients"
+                )
         found = gradient([self.uop], [_seed("gradient", self, seed)], [x.uop for x in inputs])
         for number, grad in enumerate(found):
             if grad is None:
@@ -260,7 +268,7 @@ def _on_device(value: UOp, device: str) -> UOp:
 
 
 def _open(node: UOp) -> bool:
-    return node.op is not Ops.AFTER
+    return not is_detached(node)
 
 
 def _parameters() -> list[Tensor]:
