@@ -110,7 +110,8 @@ def tanh(x: UOp) -> UOp:
     near = negative.where(-x, x) < 0.5
     e = exp(negative.where(x, -x) * 2)
     far = (1 - e) / (1 + e)
-    return near.where(_tanh_near_zero(near.where(x, 0)), negative.where(-far, far))
+    p, q = tanh_parts(near.where(x, 0))
+    return near.where(p / q, negative.where(-far, far))
 
 
 #: x P(x^2) / Q(x^2): convergents of x/(1 + x^2/(3 + x^2/(5 + ...))), exact to the last bits for |x| < 0.5.
@@ -120,13 +121,15 @@ _TANH = {
 }
 
 
-def _tanh_near_zero(x: UOp) -> UOp:
+def tanh_parts(x: UOp) -> tuple[UOp, UOp]:
+    """Numerator and denominator of tanh(x), f32 or f64, for |x| < 0.5."""
     numerator, denominator = _TANH[x.dtype.bits]
     square = x * x
-    return x * _polynomial(square, numerator) / _polynomial(square, denominator)
+    return x * polynomial(square, numerator), polynomial(square, denominator)
 
 
-def _polynomial(x: UOp, coefficients: tuple[int, ...]) -> UOp:
+def polynomial(x: UOp, coefficients: tuple[float, ...]) -> UOp:
+    """The coefficient of the lowest power comes first."""
     value = x.const_like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         value = value * x + c

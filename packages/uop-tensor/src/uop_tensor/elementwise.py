@@ -11,6 +11,7 @@ from uop_ir import Ops, UOp, dtypes
 from . import compose
 from .arithmetic import Arithmetic
 from .errors import TensorError
+from .transcendental import exp_of_sum
 from .value import float_operand, operands
 
 
@@ -27,7 +28,7 @@ class Elementwise(Arithmetic):
         return self._of(function(self.uop) if self.dtype.is_float else self.uop)
 
     def exp(self) -> Self:
-        return self._real(compose.exp)
+        return self._real(compose.wide(exp_of_sum))
 
     def exp2(self) -> Self:
         return self._real(lambda x: x.alu(Ops.EXP2))

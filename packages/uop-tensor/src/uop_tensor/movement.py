@@ -12,11 +12,11 @@ from uop_ir import Ops, UOp, dtypes
 from . import shapes
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
-from .named import Named
 from .promotion import promote
+from .special import Special
 
 
-class Movement(Named):
+class Movement(Special):
     """Shapes are given as loose numbers or as one tuple: `x.reshape(2, 3)`, `x.reshape((2, 3))`."""
 
     def reshape(self, *shape: int | Sequence[int]) -> Self:

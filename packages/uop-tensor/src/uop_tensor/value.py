@@ -1,6 +1,6 @@
 """What every tensor is: a node, and how it meets Python numbers, arrays and other tensors. Week 5.
 
-The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
+The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named, Special,
 Movement, Padding, Rearrange, Creation, Random, Reduction, Indexing, Functional, Tensor.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,16 @@ def no_grad() -> Iterator[None]:
         _grad_enabled.pop()
 
 
+class Weak(Protocol):
+    """A Python number that is not known yet: one that a jitted function is given."""
+
+    @property
+    def kind(self) -> type: ...
+
+    def node(self, dtype: DType) -> UOp:
+        """The number as a node of a dtype."""
+
+
 class Value:
     """A value that is computed when it is asked for. Values never change; `assign` gives a tensor another
     one.
@@ -56,6 +66,7 @@ class Value:
     _requires_grad: bool
     _assign_target: UOp | None
     _done: bool
+    _weak: Weak | None = None
 
     def _enter(self, uop: UOp) -> None:
         check_dtype(uop.dtype)
@@ -102,6 +113,14 @@ class Value:
         """
         return known_device(self.uop) or get_backend(None).name
 
+    def _data(self, method: str) -> npt.NDArray[Any]:
+        """The elements, computed for `method`. Raises JitError while jit traces."""
+        raise NotImplementedError
+
+    def _rebind(self, new: UOp) -> None:
+        """Give this tensor another value of its shape and dtype."""
+        raise NotImplementedError
+
     def _check_gradient(self) -> None:
         """Raise TensorError for a dtype without gradients."""
         if not self.dtype.is_float:
@@ -119,9 +138,9 @@ def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
     Raises TensorError where shapes, dtypes or devices do not go together.
     """
     device = device_beside(*given)
-    nodes = [strong(method, x, device) for x in given]
+    nodes = [_operand(method, x, device) for x in given]
     typed = [n for n in nodes if isinstance(n, UOp)]
-    weak = [n for n in nodes if not isinstance(n, UOp)]
+    weak = [n if isinstance(n, int | float) else n.kind() for n in nodes if not isinstance(n, UOp)]
     dtype = (
         promote(method, *(n.dtype for n in typed))
         if typed
@@ -136,7 +155,18 @@ def operands(method: str, *given: Operand) -> tuple[UOp, ...]:
         raise TensorError(
             f"{method}: operands on {' and '.join(sorted(devices))}", remedy="move one with .to(device)"
         )
-    return tuple(n.cast(dtype) if isinstance(n, UOp) else UOp.const(dtype, n) for n in nodes)
+    return tuple(
+        n.cast(dtype)
+        if isinstance(n, UOp)
+        else UOp.const(dtype, n)
+        if isinstance(n, int | float)
+        else n.node(dtype)
+        for n in nodes
+    )
+
+
+def _operand(method: str, given: Operand, device: str | None) -> UOp | Number | Weak:
+    return (given._weak if isinstance(given, Value) else None) or strong(method, given, device)
 
 
 def device_beside(*given: object) -> str | None:

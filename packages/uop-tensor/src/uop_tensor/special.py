@@ -1,0 +1,93 @@
+"""Transcendental functions: trigonometric, hyperbolic and their inverses, the error function. Week 5."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from uop_ir import Ops
+
+from . import compose, error_function, transcendental
+from .named import Named
+from .value import Operand, float_operand, operands
+
+
+class Special(Named):
+    """f32 and f64 results are within a few units in the last place (docs/functions.md has what was measured)."""
+
+    def tan(self) -> Self:
+        return self._real(transcendental.tan)
+
+    def asin(self) -> Self:
+        """The arc sine, from -pi/2 to pi/2; NaN outside of [-1, 1]."""
+        return self._real(transcendental.asin)
+
+    def acos(self) -> Self:
+        """The arc cosine, from 0 to pi; NaN outside of [-1, 1]."""
+        return self._real(transcendental.acos)
+
+    def atan(self) -> Self:
+        """The arc tangent, from -pi/2 to pi/2."""
+        return self._real(transcendental.atan)
+
+    def atan2(self, other: Operand) -> Self:
+        """The angle of the point (other, self), from -pi to pi; the signs of zeros count, as in C."""
+        y, x = map(float_operand, operands("atan2", self, other))
+        return self._of(transcendental.atan2(y, x))
+
+    def sinh(self) -> Self:
+        return self._real(transcendental.sinh)
+
+    def cosh(self) -> Self:
+        return self._real(transcendental.cosh)
+
+    def asinh(self) -> Self:
+        return self._real(transcendental.asinh)
+
+    def acosh(self) -> Self:
+        """The inverse of cosh, from 0; NaN below 1."""
+        return self._real(transcendental.acosh)
+
+    def atanh(self) -> Self:
+        """The inverse of tanh; NaN outside of [-1, 1]."""
+        return self._real(transcendental.atanh)
+
+    def erf(self) -> Self:
+        """2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
+        return self._real(error_function.erf)
+
+    def erfc(self) -> Self:
+        """1 - erf(x), without cancellation."""
+        return self._real(error_function.erfc)
+
+    def log1p(self) -> Self:
+        """log(1 + x), exact near 0."""
+        return self._real(transcendental.log1p)
+
+    def expm1(self) -> Self:
+        """exp(x) - 1, exact near 0."""
+        return self._real(transcendental.expm1)
+
+    def log10(self) -> Self:
+        """The logarithm to base 10."""
+        return self._real(compose.wide(lambda x: x.alu(Ops.LOG2) * math.log10(2)))
+
+    def logit(self, eps: float | None = None) -> Self:
+        """log(x / (1 - x)), the inverse of `sigmoid`; `eps` first brings x into [eps, 1 - eps]."""
+        x = self if eps is None else self.clip(eps, 1 - eps)
+        return x._real(transcendental.logit)
+
+    def logaddexp(self, other: Operand) -> Self:
+        """log(exp(self) + exp(other)), without overflow."""
+        x, y = map(float_operand, operands("logaddexp", self, other))
+        return self._of(transcendental.logaddexp(x, y))
+
+    def hypot(self, other: Operand) -> Self:
+        """sqrt(self**2 + other**2), without overflow; infinite beside an infinity, even of NaN."""
+        x, y = map(float_operand, operands("hypot", self, other))
+        return self._of(transcendental.hypot(x, y))
+
+    def xlogy(self, other: Operand) -> Self:
+        """self * log(other); 0 where self is 0, unless other is NaN."""
+        x, y = map(float_operand, operands("xlogy", self, other))
+        return self._of(transcendental.xlogy(x, y))
