@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, generate, linearize, settings, stages
-from uop_ir import AddrSpace, Ops, UOp, call_params, dtypes, override, run_program
+from uop_ir import REDUCE_IDENTITY, AddrSpace, Ops, UOp, call_params, dtypes, override, run_program
 
 F32, I32 = dtypes.f32, dtypes.i32
 STRICT = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -70,13 +70,13 @@ def transposed(x: UOp) -> UOp:
     return x.permute((1, 0))
 
 
-def scattered(values: int, at: UOp, g: UOp) -> UOp:
-    """For each value the sum of the rows g[n] with at[n] equal to it."""
+def scattered(values: int, at: UOp, g: UOp, op: Ops = Ops.ADD) -> UOp:
+    """For each value the fold of the rows g[n] with at[n] equal to it."""
     n, width = g.shape
     shape: Any = (values, width, n)
     mask = along(counter(values).cast(at.dtype), 0, shape).eq(at.reshape((1, 1, n)).expand(shape))
     rows = transposed(g).reshape((1, width, n)).expand(shape)
-    return mask.where(rows, g.const_like(0)).reduce(Ops.ADD, 1)
+    return mask.where(rows, g.const_like(REDUCE_IDENTITY[op](g.dtype))).reduce(op, 1)
 
 
 def gathered(table: UOp, at: UOp) -> UOp:
@@ -208,6 +208,36 @@ def test_a_scatter_takes_one_addition_an_element() -> None:
     for values, count, width in ((1_000, 100_000, 8), (100_000, 1_000_000, 1)):
         body = kernel(scattered(values, param(1, (count,), I32), param(2, (count, width))))
         assert operations(body) == count * width
+
+
+@pytest.mark.parametrize("op", [Ops.MAX, Ops.MUL])
+@pytest.mark.parametrize("dtype", [F32, dtypes.u8])
+def test_products_and_greatest_elements_are_scattered_too(
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    same_bits: Callable[..., None],
+    dtype: Any,
+    op: Ops,
+) -> None:
+    """Where nothing is sent stands the identity; NaN and -0.0 are folded as the graph says."""
+    values, count, width = 7, 30, 3
+    body = kernel(scattered(values, param(1, (count,), I32), param(2, (count, width), dtype), op))
+    ends = [n for n in linearize(dict(stages(body, STRICT))["spread"]) if n.op is Ops.END]
+    assert sorted(sorted(int(r.src[0].value) for r in end.src[1:]) for end in ends) == [
+        [width, values],
+        [width, count],
+    ]
+    rng = np.random.default_rng(0)
+    at = rng.integers(-3, values + 3, count).astype(np.int32)
+    at[at == 2] = 1
+    g = rng.integers(0, 9, (count, width)).astype(dtype.numpy)
+    if dtype is F32:
+        g = g * np.where(rng.random(g.shape) < 0.5, -1, 1).astype(np.float32)
+        g[0, 0] = np.nan
+    given = [np.ones(values * width, dtype.numpy), at, g.reshape(-1)]
+    got = run_cpu(body, given)[0]
+    same_bits(got, run_interp(body, given)[0])
+    assert (got.reshape(values, width)[2] == REDUCE_IDENTITY[op](dtype)).all()
 
 
 def test_a_histogram_is_a_scatter_of_ones(run_cpu: Callable[..., Any]) -> None:

@@ -1,6 +1,7 @@
-"""Scatter: a sum for each value of what a number in memory says becomes one walk that adds where it says. Week 4.
+"""Scatter: a fold for each value of what a number in memory says becomes one walk that folds where it says. Week 4.
 
-What a gradient of picked rows, a histogram or a sum of segments is when it is made of a one-hot mask and a REDUCE:
+What a gradient of picked rows, a histogram or a sum of segments is when it is made of a one-hot mask and a REDUCE (or a
+product or maximum, with the identity in place of 0):
 
     out[v] = sum over n of where(at[n] == v, g[n], 0)             as many additions as values times elements
     out[v] = 0 for all v; for n: out[at[n]] = out[at[n]] + g[n]   one for each element, in the same order
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from uop_ir import AxisType, Ops, UOp, dtypes, index
+from uop_ir import REDUCE_IDENTITY, AxisType, Ops, UOp, dtypes, index
 from uop_rewrite import Linear, bounds, build, clauses, graph_rewrite, linear, symbolic
 
 from .loops import next_number, open_ranges
@@ -22,7 +23,7 @@ FEW = 4
 
 
 class OneHot(NamedTuple):
-    """A REDUCE that sums what is chosen where `at == v`, and what other conditions say."""
+    """A REDUCE that folds what is chosen where `at == v`, and what other conditions say."""
 
     v: UOp
     at: UOp
@@ -31,18 +32,18 @@ class OneHot(NamedTuple):
 
 
 def scatter(root: UOp) -> UOp:
-    """The program with each sum that is stored, and is for an index that memory names, added where it belongs."""
+    """The program with each fold that is stored, and is for an index that memory names, folded where it belongs."""
     ends = [_scattered(root, end) or end if end.op is Ops.END else end for end in root.src]
     return root if tuple(ends) == root.src else UOp.sink(*ends)
 
 
 def _scattered(root: UOp, end: UOp) -> UOp | None:
-    """A loop nest of one such store as two: the zeros, and behind them the walk over the elements."""
+    """A loop nest of one such store as two: the identity, and behind them the walk over the elements."""
     store = end.src[0]
     if store.op is not Ops.STORE or store.src[0].src[0].op is not Ops.PARAM:
         return None
     place, total = store.src
-    found = _one_hot(total, end.src[1:]) if total.op is Ops.REDUCE and total.arg == (Ops.ADD, 0) else None
+    found = _one_hot(total, end.src[1:]) if total.op is Ops.REDUCE and total.arg[1] == 0 else None
     memory = place.src[0]
     reads = (n for n in root.toposort() if n.op is Ops.LOAD)
     if found is None or any(n.src[0].src[0] is memory for n in reads):
@@ -55,22 +56,23 @@ def _scattered(root: UOp, end: UOp) -> UOp | None:
     valid = (at < found.v.src[0]) & (index(-1) < at)
     for other in found.others:
         valid = valid & other.substitute(own)
-    zeros = place.store(total.const_like(0)).end(*end.src[1:])
+    start = place.store(total.const_like(REDUCE_IDENTITY[total.arg[0]](total.dtype))).end(*end.src[1:])
     element = place.src[1].substitute({**own, found.v: at})
-    before = memory.after(zeros, *walk).index(element, valid).load()
+    before = memory.after(start, *walk).index(element, valid).load()
     chosen = found.chosen.substitute({**own, found.v: at})
-    added = memory.after(zeros).index(element, valid).store(before + chosen)
+    added = memory.after(start).index(element, valid).store(before.alu(total.arg[0], chosen))
     split = end.src.index(found.v)
     loops = [own[r] for r in end.src[1:split]], walk, [own[r] for r in end.src[split + 1 :]]
     return graph_rewrite(added, symbolic).end(*(r for part in loops for r in part))
 
 
 def _one_hot(total: UOp, ranges: tuple[UOp, ...]) -> OneHot | None:
-    """What a REDUCE sums up for one of some ranges; None where it is no sum over a one-hot mask."""
-    value = total.src[0]
+    """What a REDUCE folds for one of some ranges; None where it is no fold over a one-hot mask."""
+    value, op = total.src[0], total.arg[0]
     if value.op is Ops.CAST and value.src[0].dtype is dtypes.bool:
         value = value.src[0].where(value.const_like(1), 0)
-    if value.op is not Ops.WHERE or value.src[2] is not value.const_like(0) or total.shape != ():
+    identity = total.const_like(REDUCE_IDENTITY[op](total.dtype))
+    if value.op is not Ops.WHERE or value.src[2] is not identity or total.shape != ():
         return None
     conditions = clauses(value.src[0])
     for which in conditions:

@@ -1,7 +1,8 @@
-"""One-hot sums that scatter: for each index of an axis, the sum of what numbers in memory name by it. Week 5.
+"""One-hot folds that scatter: for each index of an axis, the sum of what numbers in memory name by it. Week 5.
 
-Such a sum costs as many additions as there are elements where it is itself what a kernel stores, and as many times more
-as the axis is long where it is a part of something else (see the code generator). So it is stored.
+Such a sum (or product, or maximum) costs as many operations as there are elements where it is itself what a kernel
+stores, and as many times more as the axis is long where it is a part of something else (see the code generator). So it
+is stored.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ Index = tuple[UOp, ...]
 
 
 def scatters(node: UOp) -> bool:
-    """Whether a value is a sum over a one-hot mask of an axis that it keeps, worth to be stored. Kept in its memo."""
-    if node.op is not Ops.REDUCE or node.arg[0] is not Ops.ADD:
+    """Whether a value is a fold over a one-hot mask of an axis that it keeps, worth to be stored. Kept in its memo."""
+    if node.op is not Ops.REDUCE:
         return False
     if "scatters" not in node.memo:
         elements = prod(map(extent, node.src[0].shape[node.ndim :]))
@@ -33,17 +34,17 @@ def _scatters(node: UOp) -> bool:
     source = node.src[0]
     at = tuple(index(0) if d == 1 else UOp.range(d, number) for number, d in enumerate(source.shape))
     summed = {i for i in at[node.ndim :] if i.op is Ops.RANGE}
-    value, at = _origin(source, at)
+    value, at = origin(source, at)
     if value.op is Ops.CAST or value.op is Ops.WHERE:
-        for mask, place in _conditions(value.src[0], _operand(value.src[0], at)):
-            sides = [_leaves(s, _operand(s, place)) for s in mask.src] if mask.op is Ops.CMPEQ else []
+        for mask, place in conditions(value.src[0], operand(value.src[0], at)):
+            sides = [leaves(s, operand(s, place)) for s in mask.src] if mask.op is Ops.CMPEQ else []
             for (memory, counter), (named, _) in zip(sides, sides[::-1], strict=True):
                 if counter and not memory and summed.isdisjoint(counter) and not summed.isdisjoint(named):
                     return True
     return False
 
 
-def _origin(node: UOp, at: Index) -> tuple[UOp, Index]:
+def origin(node: UOp, at: Index) -> tuple[UOp, Index]:
     """What a view is of, and the index in it."""
     while node.op in INDEX_MAPS:
         at, _ = index_map(node, at)
@@ -51,29 +52,29 @@ def _origin(node: UOp, at: Index) -> tuple[UOp, Index]:
     return node, at
 
 
-def _operand(source: UOp, at: Index) -> Index:
+def operand(source: UOp, at: Index) -> Index:
     """The index in an operand that broadcasts."""
     tail = at[len(at) - len(source.shape) :]
     return tuple(index(0) if d == 1 else i for d, i in zip(source.shape, tail, strict=True))
 
 
-def _conditions(mask: UOp, at: Index) -> Iterator[tuple[UOp, Index]]:
+def conditions(mask: UOp, at: Index) -> Iterator[tuple[UOp, Index]]:
     """The conditions that an AND joins."""
-    mask, at = _origin(mask, at)
+    mask, at = origin(mask, at)
     if mask.op is Ops.AND:
         for source in mask.src:
-            yield from _conditions(source, _operand(source, at))
+            yield from conditions(source, operand(source, at))
     else:
         yield mask, at
 
 
-def _leaves(node: UOp, at: Index) -> tuple[set[UOp], set[UOp]]:
+def leaves(node: UOp, at: Index) -> tuple[set[UOp], set[UOp]]:
     """The loops by which a value depends on memory, and those by which it depends on tables of constants."""
     memory, counters = set[UOp](), set[UOp]()
     seen: set[tuple[UOp, Index]] = set()
     stack = [(node, at)]
     while stack:
-        node, at = _origin(*stack.pop())
+        node, at = origin(*stack.pop())
         if (node, at) in seen:
             continue
         seen.add((node, at))
@@ -85,5 +86,5 @@ def _leaves(node: UOp, at: Index) -> tuple[set[UOp], set[UOp]]:
         elif node.op is Ops.STACK:
             memory |= loops
         else:
-            stack += [(s, _operand(s, at)) for s in node.src]
+            stack += [(s, operand(s, at)) for s in node.src]
     return memory, counters

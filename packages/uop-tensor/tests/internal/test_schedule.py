@@ -300,11 +300,11 @@ def counter(n: int) -> UOp:
     return UOp(Ops.STACK, [UOp.const(dtypes.i32, i) for i in range(n)])
 
 
-def one_hot_sum(values: int, count: int) -> UOp:
-    """For each value the sum of the elements beside which it stands."""
+def one_hot_sum(values: int, count: int, op: Ops = Ops.ADD, identity: float = 0.0) -> UOp:
+    """For each value the sum (or other fold) of the elements beside which it stands."""
     at, g = UOp.buffer(count, dtypes.i32), UOp.buffer(count, F32)
     mask = counter(values).reshape((values, 1)).eq(at.reshape((1, count)))
-    return mask.where(g.reshape((1, count)), 0.0).reduce(Ops.ADD, 1)
+    return mask.where(g.reshape((1, count)), identity).reduce(op, 1)
 
 
 def test_a_sum_that_scatters_is_stored_alone() -> None:
@@ -313,6 +313,8 @@ def test_a_sum_that_scatters_is_stored_alone() -> None:
     weight = UOp.buffer(50, F32)
     assert reductions(plan(weight - total * total)) == [1, 0]
     assert reductions(plan(total, weight - total * total)) == [1, 0]
+    greatest = one_hot_sum(50, 100, Ops.MAX, -math.inf)
+    assert reductions(plan(weight - greatest * greatest)) == [1, 0]
     turned = one_hot_sum(50, 100).reshape((5, 10)).permute((1, 0))
     assert reductions(plan(turned * 2.0)) == [1, 0]
 
