@@ -14,7 +14,7 @@ A name appears, by a rename, only after what it names is complete; an object is 
 opened: a short or damaged one would end the process (SIGBUS), not raise. Whatever is not there, or not whole, is made
 anew, so that any file may be removed at any time. The time of a file is that of its last use, to a day. The kernels
 that are missing are grouped into as many files as there are CPUs: on two, 60 kernels compile in 31 ms each that way, and
-in 81 ms one by one.
+in 81 ms one by one. Long ones, which have flags of their own, are grouped apart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,16 @@ from pathlib import Path
 
 from uop_ir import BackendError
 
-from .compiler import TIMEOUT, TIMEOUT_KERNEL, Compiler, Job, find_compiler, has_openmp, with_openmp
+from .compiler import (
+    LONG_TEXT,
+    TIMEOUT,
+    TIMEOUT_KERNEL,
+    Compiler,
+    Job,
+    find_compiler,
+    has_openmp,
+    with_openmp,
+)
 from .machine import cpus
 from .settings import settings
 
@@ -186,16 +195,20 @@ def mark_used(path: Path) -> None:
 
 def _compile(folder: Path, compiler: Compiler, kernels: dict[str, KernelSource]) -> dict[str, Path]:
     """Compile kernels, as many files at once as there are CPUs. What succeeds is kept even if another file fails."""
-    units = _group(kernels, cpus())
     with workspace(folder) as work:
         jobs: list[Job] = []
-        for text, keys in units:
-            source = work / f"{digest(text)[:16]}.c"
-            source.write_text(text)
-            jobs.append(Job(source, source.with_suffix(".so"), TIMEOUT + TIMEOUT_KERNEL * len(keys)))
+        groups: list[list[str]] = []
+        for long in (True, False):
+            some = {key: kernel for key, kernel in kernels.items() if (len(kernel.text) >= LONG_TEXT) == long}
+            for text, keys in _group(some, cpus()):
+                source = work / f"{digest(text)[:16]}.c"
+                source.write_text(text)
+                timeout = TIMEOUT + TIMEOUT_KERNEL * len(keys)
+                jobs.append(Job(source, source.with_suffix(".so"), timeout, long))
+                groups.append(keys)
         found: dict[str, Path] = {}
         failures: list[BackendError] = []
-        for job, said, (_, keys) in zip(jobs, compiler.run(jobs), units, strict=True):
+        for job, said, keys in zip(jobs, compiler.run(jobs), groups, strict=True):
             if said is None:
                 path = _publish(folder, job.output, keys)
                 found |= dict.fromkeys(keys, path)

@@ -54,6 +54,13 @@ CLANG_X86 = "-mprefer-vector-width=512"
 #: Past 8 MB of conflicts gcc is to use its fast register allocator: the other takes quadratic time in a long kernel
 #: without loops, 38 s where this one takes 4 (6,000 lines). Kernels of less than some thousand values are not touched.
 GCC_LONG = "--param=ira-max-conflict-table-size=8"
+#: Characters from which on a kernel is compiled with LONG_FLAGS. Some passes of -O2 take quadratic time in a long function:
+#: 16,000 operations, twice in the text, take gcc 125 s and clang minutes, and 9 s with these; 4,000 take 8 s and 2. The
+#: code ran as fast on 1,000 to 4,000 operations: 0.60 ms and 0.59, 1.25 and 1.26.
+LONG_TEXT = 60_000
+LONG_FLAGS = ("-O1",)
+#: gcc's dominator optimization is quadratic under -O1 too: half of 21 s where a maximum has no branches.
+GCC_LONG_FLAGS = ("-fno-tree-dominator-opts",)
 OPENMP_PROBE = """\
 int omp_get_max_threads(void);
 int probe(void);
@@ -74,21 +81,26 @@ TIMEOUT, TIMEOUT_KERNEL = 60.0, 10.0
 
 @dataclass(frozen=True)
 class Job:
-    """One file to compile: C source, the shared object to write, and the seconds that this may take."""
+    """One file to compile: C source, the shared object to write, the seconds that this may take, and if it is long."""
 
     source: Path
     output: Path
     timeout: float = TIMEOUT
+    long: bool = False
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that answered. `identity` changes whenever what it makes of a source might."""
+    """A C compiler that answered. `identity` changes whenever what it makes of a source might.
+
+    `long_flags` are added for a file with a long kernel.
+    """
 
     command: tuple[str, ...]
     flags: tuple[str, ...]
     version: str
     identity: str
+    long_flags: tuple[str, ...] = ()
 
     def run(self, jobs: Sequence[Job]) -> list[str | None]:
         """Compile all jobs at the same time; for each None, or what went wrong and the compiler's own words.
@@ -107,7 +119,8 @@ class Compiler:
                 _kill(process)
 
     def _start(self, job: Job, started: list[subprocess.Popen[bytes]]) -> None:
-        command = [*self.command, *self.flags, str(job.source), "-o", str(job.output), "-lm"]
+        flags = (*self.flags, *(self.long_flags if job.long else ()))
+        command = [*self.command, *flags, str(job.source), "-o", str(job.output), "-lm"]
         with _log(job).open("wb") as log:
             try:
                 _Process(
@@ -183,9 +196,11 @@ def _probe(command: tuple[str, ...], flags: tuple[str, ...]) -> Compiler:
     version = next((line for line in lines if " version " in line), command[0])
     target = next((line for line in lines if "cc1" in line), "")
     wide = (CLANG_X86,) if "clang" in version and "x86" in target else ()
-    long = (GCC_LONG,) if "gcc version" in version else ()
-    flags = (*flags, *native, *wide, *long)
-    return Compiler(command, flags, version, "\n".join((*command, *flags, version, target)))
+    gcc = "gcc version" in version
+    flags = (*flags, *native, *wide, *((GCC_LONG,) if gcc else ()))
+    long_flags = (*LONG_FLAGS, *(GCC_LONG_FLAGS if gcc else ()))
+    identity = "\n".join((*command, *flags, f"from {LONG_TEXT} characters", *long_flags, version, target))
+    return Compiler(command, flags, version, identity, long_flags)
 
 
 def too_old(version: str) -> str | None:

@@ -19,6 +19,7 @@ import pytest
 from uop_codegen_c import cache as module
 from uop_codegen_c import loader
 from uop_codegen_c.cache import KernelSource, build, cache_folder
+from uop_codegen_c.compiler import LONG_TEXT
 from uop_codegen_c.loader import ffi, load
 from uop_codegen_c.machine import cpus
 from uop_codegen_c.settings import settings
@@ -97,6 +98,19 @@ def test_a_file_for_each_cpu_and_nothing_twice(folder: Path) -> None:
     assert build(kernels[::-1]) == paths[::-1]
     assert build(kernels[:2] * 2) == paths[:2] * 2
     assert compiled(folder) == units
+
+
+def test_a_long_kernel_is_compiled_apart_and_with_less_optimization(folder: Path) -> None:
+    cc, log = folder.parent / "wordy", folder.parent / "words"
+    script(cc, f'echo "$@" >> {log}\nexec {CC} "$@"')
+    with override(settings, cc=str(cc)):
+        assert results([kernel(1), kernel(2, f"twice(x) + {{number}}.0f /* {'a' * LONG_TEXT} */")]) == [
+            21,
+            22,
+        ]
+    compilations = [line.split() for line in log.read_text().splitlines() if "/work-" in line]
+    levels = [[word for word in words if word.startswith("-O")][-1] for words in compilations]
+    assert sorted(levels) == ["-O1", "-O2", "-O2"]  # one is the probe for OpenMP
 
 
 def test_only_what_is_missing_is_compiled(folder: Path) -> None:
