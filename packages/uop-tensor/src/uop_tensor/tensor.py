@@ -17,17 +17,20 @@ from .gradient import gradient
 from .graph import broadcast_to, detach, is_detached, known_device
 from .live import LIVE, capture
 from .memory import whole_buffer
+from .names import both_names
 from .realize import realize, realize_tensors
 from .value import Value, grad_enabled
 
 
+@both_names
 class Tensor(Functional):
     """An array whose elements are computed when they are asked for.
 
     Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32,
     ints i64, bools bool; arrays keep their dtype. Operations build a graph; `realize`, `numpy`, `item`,
     `tolist`, `print` and `bool` compute. A tensor is a value: views do not alias, nothing is written in part,
-    and `assign` gives this tensor another value while what was computed from the old one keeps it.
+    and `assign` gives this tensor another value while what was computed from the old one keeps it. What a
+    method names `axis` and `keepdim` may be given as `dim` and `keepdims`.
     """
 
     def __init__(
