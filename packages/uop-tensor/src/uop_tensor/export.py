@@ -17,12 +17,16 @@ import numpy.typing as npt
 
 from uop_ir import BackendError, Plan, UOp, UopError, get_backend
 
-from .jit import Jitted, arguments
+from .captured import Captured
+from .jit import Jitted
 from .jit_tree import Tree, flatten
-from .replay import Captured, Replay
+from .live import JitError
+from .replay import Replay
 from .tensor import Tensor
 from .trace import scalar_param, trace
 
+#: The Python ints that an i32 holds.
+I32 = range(-(1 << 31), 1 << 31)
 Array = npt.NDArray[Any]
 
 
@@ -68,7 +72,10 @@ def export(
     """
     _check(function, inputs, folder, name, weights, outputs)
     function = function.function if isinstance(function, Jitted) else function
-    given = arguments(name, tuple(inputs), {})
+    given = flatten(name, (tuple(inputs), {}))
+    for n in given.numbers:
+        if isinstance(n, int) and n not in I32:
+            raise JitError(f"{name}: the argument {n} does not fit an i32", remedy="give a tensor")
     device = next((t.device for t in given.tensors), None) or get_backend().name
     write = _exporter(device)
     structure: Any = None
@@ -80,7 +87,7 @@ def export(
         structure = result.structure
         return tuple(type(t)._of(t.uop) for t in result.tensors)
 
-    replay = trace(name, traced, given)
+    replay = trace(name, traced, given, exported=True)
     if replay.program is None or not replay.results:
         raise UopError(f"{name} computes no tensor", remedy="return what is to be computed")
     if replay.drawn:

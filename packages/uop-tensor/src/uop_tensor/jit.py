@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Collection
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from inspect import signature
+from types import MethodType
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from weakref import ref
 
-from .jit_tree import Tree, flatten
-from .live import JitError, capture
+from .errors import TensorError
+from .jit_tree import flatten
+from .live import capture
 from .replay import Replay
+from .settings import settings
+from .static import Around, static_arguments
 from .trace import trace
+from .value import grad_enabled
 
-#: The Python ints that an i32 holds.
-I32 = range(-(1 << 31), 1 << 31)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -22,44 +28,79 @@ class Jitted(Generic[P, R]):
 
     __name__: str
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], static: Collection[str] = ()) -> None:
+        """Raises TensorError for what cannot be called, and for static names that are no parameters."""
+        if not callable(function):
+            raise TensorError(f"jit: {type(function).__name__} is not callable", remedy="give a function")
         update_wrapper(self, function, updated=())  # a callable object keeps its attributes to itself
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.function = function
-        self.captures: dict[object, Replay] = {}
+        self.captures: OrderedDict[object, Replay] = OrderedDict()
         self.traces = 0
+        self._static = static
+        self._make_static = static_arguments(function, static) if static else None
+        self._around = Around(function)
+        self._methods: dict[int, Jitted[..., R]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if capture() is not None:  # part of the trace of another function
             return self.function(*args, **kwargs)
-        given = arguments(self.__name__, args, kwargs)
-        replay = self.captures.get(given.signature)
+        given = flatten(
+            self.__name__, (args, kwargs) if self._make_static is None else self._make_static(args, kwargs)
+        )
+        key = given.signature, grad_enabled(), self._around.values()
+        replay = self.captures.get(key)
         if replay is None or not replay.valid():
             replay = trace(self.__name__, self.function, given)
-            self.captures[given.signature] = replay
+            self.captures[key] = replay
             self.traces += 1
+            while len(self.captures) > max(settings.jit_cache, 1):
+                self.captures.popitem(last=False)
+        elif len(self.captures) > 1:
+            self.captures.move_to_end(key)
         return cast(R, replay(given))
 
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted[..., R]:
+        """As a method, it is jitted for each object by itself: what it reads of the object is part of the trace."""
+        if instance is None:
+            return self
+        key = id(instance)
+        if key not in self._methods:
+            self._methods[key] = Jitted(_method(self.function, instance, self._methods), self._static)
+        return self._methods[key]
 
-def arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    """What a function is called with, as a tree of (args, kwargs). Raises JitError for what cannot be traced."""
-    given = flatten(name, (args, kwargs))
-    for n in given.numbers:
-        if isinstance(n, int) and n not in I32:
-            raise JitError(f"{name}: the argument {n} does not fit an i32", remedy="give a tensor")
-    return given
+
+def _method(function: Callable[..., R], instance: object, methods: dict[int, Any]) -> Callable[..., R]:
+    """The function with its first argument, which it does not keep alive."""
+    key = id(instance)
+    held = ref(instance, lambda _: methods.pop(key, None))
+
+    def method(*args: Any, **kwargs: Any) -> R:
+        return function(held(), *args, **kwargs)
+
+    update_wrapper(method, function)
+    method.__signature__ = signature(MethodType(function, instance))  # type: ignore[attr-defined]
+    return method
 
 
-def jit(function: Callable[P, R]) -> Jitted[P, R]:
+@overload
+def jit(function: Callable[P, R], *, static: Collection[str] = ()) -> Jitted[P, R]: ...
+@overload
+def jit(*, static: Collection[str]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(function: Callable[..., Any] | None = None, *, static: Collection[str] = ()) -> Any:
     """Replay `function` instead of running it, as one call of the backend.
 
-    Arguments: tensors, also in lists, tuples and dicts, and Python ints and floats (as i32 and f32 of shape ()) are
-    inputs that may change from call to call; bool, str, None and dtypes are part of the signature, as are shapes,
-    dtypes and structure. For a new signature the function is run once on values that do not exist yet; reading one
-    (`numpy`, `item`, ...) raises JitError.
+    Arguments: tensors, also in lists, tuples, dicts and dataclasses, and Python ints and floats are inputs that may change
+    from call to call. A number stays a number: beside a tensor it takes that one's dtype, and what is computed from
+    numbers alone, Python computes at each call. bool, str, None, enums, dtypes and the parameters named in `static`
+    are part of the signature, as are shapes, dtypes, structure, and numbers and strings that the function finds around
+    it. For a new signature the function is run once on values that do not exist yet; reading one (`numpy`, `item`,
+    `if`, ...) raises JitError. The JIT_CACHE last signatures are kept.
 
     Tensors that the function closes over are looked up at each call; those that it assigns are updated in place. A
-    tensor that is an argument has the value with which the call began. What Python does beside tensors happens once, in
-    the trace; gradients that the function leaves in `grad` do not outlive the call.
+    tensor that is an argument has the value with which the call began. Gradients that the function leaves in `grad`
+    are left by each call, unless it has also assigned the tensor. What else Python does happens once, in the trace.
     """
-    return Jitted(function)
+    if function is None:
+        return lambda found: Jitted(found, static)
+    return Jitted(function, static)

@@ -42,11 +42,6 @@ def numel(shape: Sequence[int | UOp]) -> int:
     return prod(map(extent, shape))
 
 
-def nbytes(value: UOp) -> int:
-    """How many bytes a value takes in memory, symbolic dimensions at their greatest."""
-    return numel(value.shape) * value.dtype.itemsize
-
-
 def view(memory: UOp, shape: Sequence[int | UOp]) -> UOp:
     """Memory as a row-major value of a shape; of a symbolic shape, as much of the memory as it takes."""
     if all(isinstance(dim, int) for dim in shape):
@@ -73,9 +68,10 @@ def whole_buffer(value: UOp) -> UOp | None:
 
 
 def buffers(value: UOp) -> frozenset[UOp]:
-    """All BUFFERs that a value reads. Kept in its memo, unless it is a BUFFER: that would keep itself alive."""
-    if value.op is Ops.BUFFER:
-        return frozenset({value})
+    """All BUFFERs that a value reads. Kept in its memo, unless it is one: that would keep itself alive."""
+    whole = whole_buffer(value)
+    if whole is not None:
+        return frozenset({whole})
     if "tensor.buffers" not in value.memo:
         found = frozenset(n for n in value.toposort() if n.op is Ops.BUFFER)
         value.memo["tensor.buffers"] = found

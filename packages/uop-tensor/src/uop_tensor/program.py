@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 from uop_ir import AddrSpace, Backend, Executable, Ops, UOp, UopError, toposort
 from uop_ir import settings as ir_settings
@@ -61,32 +60,46 @@ class Program:
             else new_buffer(self.backend, p.arg.size, p.dtype)
             for p in plan.inputs
         ]
+        self.execute(memory, [_scalar(p, scalars) for p in plan.scalars])
+        return [memory[home] for home in self.planned.homes]
+
+    def execute(self, memory: Sequence[UOp], scalars: Sequence[float | int]) -> None:
+        """Run on the BUFFERs of the plan's inputs, with the values of its scalars.
+
+        Raises UopError for a BUFFER without memory.
+        """
+        try:
+            handles = [b.memo["memory"].handle for b in memory]
+        except KeyError:
+            raise UopError(
+                "a value that was traced by jit has no memory outside of the jitted function",
+                remedy="return the tensor from the jitted function",
+            ) from None
         start = perf_counter()
-        self.executable([_handle(b) for b in memory], [_scalar(p, scalars) for p in plan.scalars])
+        self.executable(handles, scalars)
         COUNTERS.realizes += 1
-        COUNTERS.kernels += len(plan.calls)
+        COUNTERS.kernels += self.kernels
         if ir_settings.debug >= 1:
-            self.backend.synchronize()
-            how = "cached" if self.cached else f"schedule and compile {self.schedule_ms:.1f} ms"
-            kernels = "1 kernel" if len(plan.calls) == 1 else f"{len(plan.calls)} kernels"
-            print(
-                f"realize on {self.backend.name}: {kernels}, {how}, run "
-                f"{(perf_counter() - start) * 1e3:.2f} ms, scratch {plan.arena} of {self.planned.scratch} bytes"
-            )
+            self._report(perf_counter() - start)
         self.cached = True
-        stored = [memory[home] for home in self.planned.homes]
-        for buffer in stored:  # what was there before may have been cut off from `backward`
-            buffer.memo.pop("tensor.cut", None)
-        return stored
+        for home in self.planned.homes:  # what was there before may have been cut off from `backward`
+            memory[home].memo.pop("tensor.cut", None)
 
+    @property
+    def kernels(self) -> int:
+        """How many kernels a run is."""
+        return len(self.planned.plan.calls)
 
-def _handle(buffer: UOp) -> Any:
-    if "memory" not in buffer.memo:
-        raise UopError(
-            "a value that was traced by jit has no memory outside of the jitted function",
-            remedy="return the tensor from the jitted function",
+    def _report(self, seconds: float) -> None:
+        start = perf_counter()
+        self.backend.synchronize()
+        seconds += perf_counter() - start
+        how = "cached" if self.cached else f"schedule and compile {self.schedule_ms:.1f} ms"
+        kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
+        print(
+            f"realize on {self.backend.name}: {kernels}, {how}, run {seconds * 1e3:.2f} ms, "
+            f"scratch {self.planned.plan.arena} of {self.planned.scratch} bytes"
         )
-    return buffer.memo["memory"].handle
 
 
 def _scalar(param: UOp, scalars: Mapping[str, float | int]) -> float | int:
@@ -138,14 +151,9 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
     is wrapped in a STAGE, which means its operand.
     """
     values = list(values)
-    nodes = toposort(values)
-    if any(n.op is Ops.AFTER and len(n.src) > 1 for n in nodes):
-        alone = dict(zip(nodes, _alone(nodes), strict=True))
-        values = [alone[v] for v in values]
-        nodes = toposort(values)
     new: dict[UOp, UOp] = {}
     buffers: dict[UOp, None] = {}
-    for node in nodes:
+    for node in toposort(values):
         if node.op is Ops.BUFFER:
             new[node] = UOp.param(len(buffers), node.arg.size, node.dtype)
             buffers[node] = None
@@ -165,16 +173,6 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
         roots[root] = None
     buffers |= dict.fromkeys(donors)
     return list(roots), list(buffers)
-
-
-def _alone(nodes: list[UOp]) -> list[UOp]:
-    """What nodes in topological order become without that through which gradients are led, which is not computed."""
-    new: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple(new[s] for s in node.src)
-        led = node.op is Ops.AFTER and len(src) > 1
-        new[node] = src[0] if led else node if src == node.src else node.replace(src=src)
-    return list(new.values())
 
 
 def _stack(sources: tuple[UOp, ...]) -> UOp:

@@ -2,73 +2,24 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from uop_ir import UOp
 
+from .captured import Captured, GradLeft, State, realize_all
 from .jit_tree import Tree
-from .live import LIVE
+from .live import LIVE, JitError
 from .memory import buffers, whole_buffer
+from .outputs import Output
 from .program import Program
-from .realize import duplicate
 from .tensor import Tensor
 from .threefry import STREAM
+from .weak import Scalar, Weak
 
 #: Where a tensor of the result comes from; see Replay.
 Result: TypeAlias = "int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]"
-
-
-class Captured:
-    """A value from outside that a trace uses: the live tensors that have it, and its last known BUFFER."""
-
-    def __init__(self, tensors: Sequence[Tensor], placeholder: UOp) -> None:
-        self.tensors = [weakref.ref(t) for t in tensors]
-        self.placeholder = placeholder
-        self.last = tensors[0].uop
-        self.buffer: UOp | None = None
-        self.parted = False
-
-    def valid(self) -> bool:
-        """Whether the tensors that still exist have one value, of the shape and dtype that were traced."""
-        if self.parted:
-            return False
-        values = {t.uop for ref in self.tensors if (t := ref()) is not None}
-        if values == {self.last}:
-            return True
-        traced = self.placeholder
-        return len(values) < 2 and all(v.shape == traced.shape and v.dtype is traced.dtype for v in values)
-
-    def memory(self) -> UOp:
-        """The BUFFER of the value now; it is realized, where it is not memory yet."""
-        tensor = next((t for ref in self.tensors if (t := ref()) is not None), None)
-        if self.buffer is None or (tensor is not None and tensor.uop is not self.last):
-            if tensor is not None:
-                _realize([t for ref in self.tensors if (t := ref()) is not None])
-                self.last = tensor.uop
-            self.buffer = whole_buffer(self.last)
-            assert self.buffer is not None
-        return self.buffer
-
-
-@dataclass
-class State:
-    """A tensor that the function assigns: its new value is stored over the old one."""
-
-    captured: Captured
-    tensor: weakref.ref[Tensor]
-
-    def leave(self) -> None:
-        """Go to a copy of the memory, and leave the old one to the others that read it."""
-        tensor, captured = self.tensor(), self.captured
-        assert tensor is not None
-        tensor.uop = captured.last = duplicate(tensor.uop)
-        captured.buffer = whole_buffer(tensor.uop)
-        # for this call, equal contents; for the next, a new trace
-        captured.parted = len(captured.tensors) > 1
-        captured.tensors = [self.tensor]
 
 
 @dataclass
@@ -77,59 +28,100 @@ class Replay:
 
     `sources`, one a BUFFER of the program: the number of an argument, a captured value, or a BUFFER that the trace
     has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside, or the type
-    and shape of a new tensor; those come first among the stored values, in order. Then come the new values of the
-    arguments in `assigned`, then the states. `seed` and `drawn`: what the function does to the stream of random numbers.
+    and shape of a new tensor; those come first among the stored values, whose shapes are `shapes`, in order. Then come
+    the new values of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the
+    program reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers.
     """
 
     program: Program | None
     sources: Sequence[int | Captured | UOp]
+    shapes: Sequence[tuple[int | UOp, ...]]
     states: Sequence[State]
     result: Tree
     results: Sequence[Result]
     assigned: Sequence[int]
+    grads: Sequence[GradLeft]
+    scalars: Mapping[str, Scalar]
     seed: int | None
     drawn: int
 
+    def __post_init__(self) -> None:
+        """Look up once what each call would look up: where each input of the plan comes from, and each scalar."""
+        self._captured = [s for s in self.sources if isinstance(s, Captured)]
+        self._inputs: list[int | Captured | UOp | Output] = []
+        self._numbers: list[Scalar | str] = []
+        if self.program is None:
+            return
+        plan, homes = self.program.planned.plan, self.program.planned.homes
+        shapes = dict(zip(homes, self.shapes, strict=True))
+        for place, param in enumerate(plan.inputs):
+            if param.arg.slot < len(self.sources):
+                self._inputs.append(self.sources[param.arg.slot])
+            else:
+                self._inputs.append(Output(self.program.backend, param.arg.size, param.dtype, shapes[place]))
+        self._stored = homes[: len(homes) - len(self.states)]
+        self._numbers = [self.scalars.get(p.arg.name, p.arg.name) for p in plan.scalars]
+
     def valid(self) -> bool:
-        """False once tensors that had one value when they were traced have several."""
-        return all(s.valid() for s in self.sources if isinstance(s, Captured))
+        """False once tensors that had one value when they were traced have several, or other gradients."""
+        return all(map(Captured.valid, self._captured)) and all(map(GradLeft.valid, self.grads))
 
     def __call__(self, given: Tree) -> object:
         """Run on these arguments; the result of the function."""
-        stored = iter(self._run(given) if self.program is not None else ())
+        numbers: Any = given.numbers
+        stored = iter(self._run(given.tensors, numbers) if self.program is not None else ())
         STREAM.advance(self.seed, self.drawn)
         tensors: list[Tensor] = []
         for result in self.results:
             if isinstance(result, tuple):
-                kind, shape = result
-                tensors.append(kind._of(next(stored).reshape(shape)))
+                tensors.append(result[0]._of(next(stored)))
             else:
                 tensors.append(given.tensors[result] if isinstance(result, int) else result)
         for number in self.assigned:
             argument = given.tensors[number]
-            argument.uop = next(stored).reshape(argument.uop.shape)
+            argument.uop = next(stored)
             argument._assign_target = None
-        value: object = self.result.rebuild(tensors, self.result.numbers)
+        if self.grads:
+            self._leave_grads(given.tensors, stored)
+        results = [n.compute(numbers) if isinstance(n, Weak) else n for n in self.result.numbers]
+        value: object = self.result.rebuild(tensors, results)
         return value
 
-    def _run(self, given: Tree) -> list[UOp]:
+    def _run(self, tensors: Sequence[Tensor], numbers: Sequence[int | float]) -> list[UOp]:
+        """The values that are no states, as they are stored."""
         assert self.program is not None
-        _realize(given.tensors)
-        arguments = [_memory(t) for t in given.tensors]
-        for source in self.sources:
-            if isinstance(source, Captured):
-                source.memory()
-        self._own_states(arguments)
-        memory = [
-            source.memory()
-            if isinstance(source, Captured)
-            else arguments[source]
-            if isinstance(source, int)
-            else source
-            for source in self.sources
-        ]
-        numbers: dict[str, float | int] = {f"arg{i}": n for i, n in enumerate(given.numbers)}
-        return self.program.run(memory, numbers | STREAM.scalars())
+        arguments: list[Any] = [whole_buffer(t.uop) for t in tensors]
+        if None in arguments:
+            realize_all(tensors)
+            arguments = [whole_buffer(t.uop) for t in tensors]
+        if self.states:
+            for captured in self._captured:
+                captured.memory()
+            self._own_states(arguments)
+        scalars = [n.value(numbers) if isinstance(n, Scalar) else _of_stream(n) for n in self._numbers]
+        views: list[Any] = [None] * len(self._inputs)
+        memory: list[UOp] = []
+        for place, source in enumerate(self._inputs):
+            if isinstance(source, Output):
+                views[place], buffer, _ = source.take()
+            elif isinstance(source, Captured):
+                buffer = source.memory()
+            else:
+                buffer = arguments[source] if isinstance(source, int) else source
+            memory.append(buffer)
+        self.program.execute(memory, scalars)
+        return [views[home] for home in self._stored]
+
+    def _leave_grads(self, arguments: Sequence[Tensor], stored: Iterator[UOp]) -> None:
+        for left in self.grads:
+            grad = Tensor._of(next(stored)) if left.stored else None
+            if isinstance(left.place, int):
+                tensor, before = arguments[left.place], arguments[left.place].grad
+                tensor.grad = grad if before is None or grad is None else before + grad
+            else:
+                outside = left.place()
+                if outside is not None:
+                    outside.grad = grad
 
     def _own_states(self, arguments: Sequence[UOp]) -> None:
         """Give each state memory that nobody else reads: a copy, where an argument or another tensor does."""
@@ -153,13 +145,9 @@ class Replay:
             owner[buffer].leave()
 
 
-def _realize(tensors: Sequence[Tensor]) -> None:
-    lazy = [t for t in tensors if whole_buffer(t.uop) is None]
-    if lazy:
-        lazy[0].realize(*lazy[1:])
-
-
-def _memory(tensor: Tensor) -> UOp:
-    found = whole_buffer(tensor.uop)
-    assert found is not None
-    return found
+def _of_stream(name: str) -> int | float:
+    """A scalar of the stream of random numbers. Raises JitError for one that is of another trace."""
+    found = STREAM.scalars()
+    if name not in found:
+        raise JitError("a number of another jitted function is used", remedy="return it from there")
+    return found[name]

@@ -14,28 +14,36 @@ from typing import Any
 
 from uop_ir import Ops, Param, UOp, dtypes, get_backend, toposort
 
+from .captured import Captured, GradLeft, GradOf, State
 from .graph import known_device
 from .jit_tree import Tree, flatten
 from .live import LIVE, Capture, JitError, tracing
 from .memory import base, numel
 from .program import program
 from .realize import duplicate, realize
-from .replay import Captured, Replay, Result, State
+from .replay import Replay, Result
 from .tensor import Tensor
+from .weak import Number, Scalars
 
 
-def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
+def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool = False) -> Replay:
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
-    Raises JitError for what cannot be replayed; all tensors are then what they were before.
+    For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises
+    JitError for what cannot be replayed; all tensors are then what they were before.
     """
     device = next((t.device for t in given.tensors), None) or get_backend().name
-    numbers = [scalar_param(i, n) for i, n in enumerate(given.numbers)]
+    scalars = Scalars(name)
     with tracing(name) as capture, _placeholders(device) as outside:
+        grads = [(t, t.grad) for t in LIVE if isinstance(t, Tensor) and id(t) in outside]
         arguments = [_argument(t, device) for t in given.tensors]
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
         sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
-        args, kwargs = given.rebuild(arguments, [Tensor._of(n) for n in numbers])
+        numbers: list[Tensor] = [
+            Tensor._of(scalar_param(i, n)) if exported else scalars.argument(i, n)
+            for i, n in enumerate(given.numbers)
+        ]
+        args, kwargs = given.rebuild(arguments, numbers)
         result = flatten(name, function(*args, **kwargs))
         number = {id(a): i for i, a in enumerate(arguments)}
         results = [_result(t, number, outside) for t in result.tensors]
@@ -44,14 +52,17 @@ def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
         assigned = [number[id(t)] for t in changed if id(t) in number]
         states = [t for t in changed if id(t) in outside]
         values += [arguments[i].uop for i in assigned]
+        left = [] if exported else _grads_left(grads, arguments, states)
+        values += [grad.uop for _, grad in left if grad is not None]
         values += [t.uop for t in states]
-    del args, kwargs, changed
+    scalars.close()
+    del args, kwargs, changed, grads
     _refuse_new_state(name, capture, [*result.tensors, *arguments], set(outside))
     shared = [t for i, t in enumerate(states) if any(outside[id(t)] is outside[id(s)] for s in states[:i])]
     if shared:  # two values in one memory: each state needs its own
         for t in shared:
             t.uop = duplicate(realize([t.uop])[0])
-        return trace(name, function, given)
+        return trace(name, function, given, exported)
     donors = [None] * (len(values) - len(states)) + [base(outside[id(t)].placeholder) for t in states]
     if any(n.op is Ops.COPY for n in toposort(values)):
         raise JitError(f"{name} moves a tensor to another device", remedy="move it before the call")
@@ -62,13 +73,29 @@ def trace(name: str, function: Callable[..., Any], given: Tree) -> Replay:
     return Replay(
         made,
         [sources.get(b, b) for b in made.buffers] if made is not None else [],
+        [value.shape for value in values],
         [State(outside[id(t)], weakref.ref(t)) for t in states],
         Tree(result.structure, [], result.numbers),
         results,
         assigned,
+        [g for g, _ in left],
+        scalars.scalars,
         capture.seed,
         capture.drawn,
     )
+
+
+def _grads_left(
+    before: list[tuple[Tensor, Tensor | None]], arguments: list[Tensor], states: list[Tensor]
+) -> list[tuple[GradLeft, Tensor | None]]:
+    """The gradients that a function leaves. Where it also assigns the tensor, it has used them up."""
+    used = {id(t) for t in states}
+    left = [
+        (GradLeft(weakref.ref(t), grad is not None, t.grad is not None), t.grad)
+        for t, grad in before
+        if t.grad is not grad and id(t) not in used
+    ]
+    return left + [(GradLeft(i, False, True), t.grad) for i, t in enumerate(arguments) if t.grad is not None]
 
 
 @contextmanager
@@ -76,12 +103,14 @@ def _placeholders(device: str) -> Iterator[dict[int, Captured]]:
     """Make each live tensor a placeholder for the time of a with block; by id, what it stands for."""
     tensors = [t for t in list(LIVE) if isinstance(t, Tensor)]
     before = [(t, t.uop, t._assign_target, t.grad) for t in tensors]
+    owners = {id(t.grad): t for t in tensors if t.grad is not None}
     groups: dict[UOp, list[Tensor]] = {}
     for t in tensors:
         groups.setdefault(t.uop, []).append(t)
     outside: dict[int, Captured] = {}
     for value, group in groups.items():
-        captured = Captured(group, _placeholder(value, device))
+        refs = [GradOf(owners[id(t)]) if id(t) in owners else weakref.ref(t) for t in group]
+        captured = Captured(refs, value, _placeholder(value, device))
         outside |= {id(t): captured for t in group}
     try:
         for t in tensors:
@@ -103,7 +132,7 @@ def _argument(given: Tensor, device: str) -> Tensor:
     return made
 
 
-def scalar_param(number: int, value: float) -> UOp:
+def scalar_param(number: int, value: Number) -> UOp:
     """The scalar that stands for a number among the arguments."""
     dtype = dtypes.i32 if isinstance(value, int) else dtypes.f32
     return UOp(Ops.PARAM, (), Param(dtype, name=f"arg{number}"))

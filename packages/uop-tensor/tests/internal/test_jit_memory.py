@@ -2,8 +2,10 @@
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from uop_tensor import Tensor, jit
 from uop_tensor.memory import whole_buffer
@@ -55,7 +57,11 @@ def test_training_step_with_moments_is_few_kernels() -> None:
     assert len(replay.program.planned.plan.calls) <= 4
 
 
-def test_arguments_and_results_go_with_their_tensors() -> None:
+def memory(t: Tensor) -> object:
+    return whole_buffer(t.uop)
+
+
+def test_arguments_go_with_their_tensors() -> None:
     """At once: the garbage collector, which does not know how large memory is, has nothing to do."""
     f = jit(lambda x: [x + 1.0])
     gc.collect()
@@ -63,9 +69,56 @@ def test_arguments_and_results_go_with_their_tensors() -> None:
     try:
         for _ in range(2):
             x = Tensor(np.ones(3, np.float32))
-            (y,) = f(x)
-            memory = [weakref.ref(whole_buffer(t.uop)) for t in (x, y)]
-            del x, y
-            assert [ref() for ref in memory] == [None, None]
+            f(x)
+            alive = weakref.ref(whole_buffer(x.uop))
+            del x
+            assert alive() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])  # a view is the BUFFER itself, or a RESHAPE of it
+def test_memory_of_a_result_that_is_dropped_is_used_again(shape: tuple[int, ...]) -> None:
+    f = jit(lambda x: x + 1.0)
+    x = Tensor(np.ones(shape, np.float32))
+    seen = set()
+    for _ in range(10):
+        y = f(x)  # holds the last result while the next is computed
+        seen.add(id(memory(y)))
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_memory_of_a_result_that_anything_holds_is_not_used_again(shape: tuple[int, ...]) -> None:
+    f = jit(lambda x: x + 1.0)
+    ones = np.ones(shape, np.float32)
+    kept = [f(Tensor(ones * i)) for i in range(5)]
+    lazy = [f(Tensor(ones * i)) * 2.0 for i in range(5)]  # the tensors are gone, graphs read their memory
+    nodes = [f(Tensor(ones * i)).uop for i in range(5)]
+    turned = [f(Tensor(ones * i)).reshape(-1, 3).permute(1, 0) for i in range(5)]
+    for i in range(5):
+        np.testing.assert_array_equal(kept[i].numpy(), ones * (i + 1))
+        np.testing.assert_array_equal(lazy[i].numpy(), ones * (i + 1) * 2)
+        np.testing.assert_array_equal(Tensor(nodes[i]).numpy(), ones * (i + 1))
+        np.testing.assert_array_equal(turned[i].numpy(), np.full((3, 1), i + 1))
+
+
+def test_a_result_that_is_assigned_keeps_its_memory() -> None:
+    f = jit(lambda x: x + 1.0)
+    w = Tensor(np.zeros(3, np.float32))
+    for i in range(4):
+        w.assign(f(Tensor(np.full(3, float(i), np.float32))))
+        f(Tensor(np.full(3, -1.0, np.float32)))
+        assert w.tolist() == [i + 1.0] * 3
+
+
+def test_threads_that_replay_one_function() -> None:
+    f = jit(lambda x: x * 2.0)
+    f(Tensor(np.zeros(3, np.float32)))
+
+    def many(start: int) -> bool:
+        ones = np.ones(3, np.float32)
+        return all(f(Tensor(ones * i)).tolist() == [2.0 * i] * 3 for i in range(start, start + 50))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(many, range(0, 400, 100)))

@@ -1,0 +1,97 @@
+"""What a jitted function depends on beside tensors and numbers: static parameters, and values around it. Week 5."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Collection, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from .errors import TensorError
+from .jit_tree import Static
+
+#: Values around a function that are part of its signature: they never change, but names may get others.
+SCALARS = (bool, int, float, str, type(None))
+_Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def static_arguments(
+    function: Callable[..., Any], names: Collection[str]
+) -> Callable[[tuple[Any, ...], dict[str, Any]], _Call]:
+    """What marks the arguments of the parameters `names` as static.
+
+    Raises TensorError for a name that is no parameter.
+    """
+    if isinstance(names, str):
+        raise TensorError(f"jit: static is {names!r}", remedy="give a list of names of parameters")
+    signature = inspect.signature(function)
+    for name in names:
+        if name not in signature.parameters:
+            raise TensorError(f"jit: static {name!r} is no parameter of {signature}")
+
+    def mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        bound = signature.bind(*args, **kwargs)
+        for name in names:
+            if name in bound.arguments:
+                bound.arguments[name] = Static(bound.arguments[name])
+        return bound.args, bound.kwargs
+
+    return mark
+
+
+class Around:
+    """The numbers, strings and None that a function reads from the functions and the module around it.
+
+    A name that the function itself stores to counts as no input: a counter of calls, say.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._cells: list[Any] = []
+        self._globals: list[str] = []
+        self._module: dict[str, Any] = {}
+        if isinstance(function, FunctionType):
+            code = function.__code__
+            read, stored = _names(code)
+            cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+            self._cells = [cell for name, cell in cells if name not in stored]
+            self._module = function.__globals__
+            self._globals = [
+                name
+                for name in sorted(read - stored)
+                if name not in self._module or isinstance(self._module[name], SCALARS)
+            ]
+
+    def values(self) -> tuple[object, ...]:
+        """What they are now."""
+        if not self._cells and not self._globals:
+            return ()
+        found = [_value(cell) for cell in self._cells]
+        found += [self._module.get(name) for name in self._globals]
+        return tuple([(type(v), v) if isinstance(v, SCALARS) else None for v in found])
+
+
+def _value(cell: Any) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """The global names that code and the functions within it read, and the names around it that they store to."""
+    read, stored = set[str](), set[str]()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            read.add(instruction.argval)
+        elif instruction.opname in ("STORE_GLOBAL", "STORE_DEREF"):
+            stored.add(instruction.argval)
+    for inner in _codes(code):
+        inner_read, inner_stored = _names(inner)
+        read |= inner_read
+        stored |= inner_stored
+    return read, stored
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    return (c for c in code.co_consts if isinstance(c, CodeType))

@@ -1,0 +1,168 @@
+"""Python numbers that a jitted function is given: within the trace they stay Python numbers. Week 5.
+
+Beside a tensor such a number takes the dtype that it takes outside of jit, and what is computed from numbers alone is
+computed by Python, at each call. Each dtype that a number takes is a scalar of the program.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Self, TypeAlias
+
+import numpy.typing as npt
+
+from uop_ir import DType, Ops, Param, UOp
+
+from .errors import TensorError
+from .live import JitError
+from .promotion import DEFAULT
+from .tensor import Tensor
+
+Number: TypeAlias = "int | float"
+Compute: TypeAlias = "Callable[[Sequence[Number]], Any]"
+
+
+@dataclass(frozen=True, eq=False)
+class Weak:
+    """A number: of which type it is, and how it is computed from the numbers of a call."""
+
+    kind: type
+    compute: Compute
+    trace: Scalars
+
+    def node(self, dtype: DType) -> UOp:
+        """The number as a scalar of a dtype."""
+        return self.trace.scalar(self, dtype)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar of a program, whose value each call computes."""
+
+    weak: Weak
+    dtype: DType
+
+    def value(self, numbers: Sequence[Number]) -> Number:
+        """Raises TensorError for an integer that the dtype does not hold, and for one that has become a float."""
+        found = self.weak.compute(numbers)
+        dtype = self.dtype
+        if not isinstance(found, int | float):
+            raise TensorError(f"jit: {found!r} is no real number")
+        if dtype.is_float:
+            return float(found)
+        if type(found) is not int:
+            raise TensorError(
+                f"jit: {found!r} in place of an int", remedy="give the base or the exponent as a float"
+            )
+        if not dtype.min <= found <= dtype.max:
+            raise TensorError(f"jit: {found} is not a value of {dtype}", remedy="cast the tensor first")
+        return found
+
+
+@dataclass
+class Scalars:
+    """The numbers of a trace."""
+
+    function: str
+    scalars: dict[str, Scalar] = field(default_factory=dict)
+    closed: bool = False
+    _params: dict[tuple[Weak, DType], UOp] = field(default_factory=dict)
+
+    def argument(self, number: int, example: Number) -> TracedNumber:
+        """A number among the arguments, of the type of an example."""
+        return TracedNumber._made(Weak(type(example), operator.itemgetter(number), self))
+
+    def close(self) -> None:
+        """The trace is over."""
+        self.closed = True
+
+    def scalar(self, weak: Weak, dtype: DType) -> UOp:
+        """The PARAM of a number in a dtype. Raises JitError after the trace."""
+        if self.closed:
+            raise JitError(
+                f"a number that {self.function} was given has outlived the trace", remedy="return it instead"
+            )
+        if (weak, dtype) not in self._params:
+            name = f"number{len(self._params)}"
+            self.scalars[name] = Scalar(weak, dtype)
+            self._params[weak, dtype] = UOp(Ops.PARAM, (), Param(dtype, name=name))
+        return self._params[weak, dtype]
+
+
+class TracedNumber(Tensor):
+    """A number within a trace. To methods that ask for a tensor it is one of shape (), i64 or f32."""
+
+    _weak: Weak
+
+    @classmethod
+    def _made(cls, weak: Weak) -> TracedNumber:
+        self = cls.__new__(cls)
+        self._enter(weak.node(DEFAULT[weak.kind]))
+        self._weak = weak
+        return self
+
+    @classmethod
+    def _of(cls, uop: UOp) -> Self:
+        return Tensor._of(uop)  # type: ignore[return-value]  # what is computed from it is a tensor
+
+    def _refuse(self, what: str) -> NoReturn:
+        name = self._weak.trace.function
+        raise JitError(
+            f"{what} asks for the value of a number while {name} is traced by jit, which serves all values",
+            remedy="name its parameter in jit(static=[...]): each value then has a trace of its own",
+        )
+
+    def _data(self, method: str) -> npt.NDArray[Any]:
+        self._refuse(method)
+
+    def __index__(self) -> int:  # noqa: PLE0305  # it never returns
+        self._refuse("a size, a position or range()")
+
+    def __array__(self, *args: object, **kwargs: object) -> npt.NDArray[Any]:
+        self._refuse("NumPy")
+
+    def __repr__(self) -> str:
+        return f"TracedNumber({self._weak.kind.__name__})"
+
+
+def _unary(function: Callable[[Any], Any]) -> Callable[[TracedNumber], TracedNumber]:
+    def method(self: TracedNumber) -> TracedNumber:
+        weak = self._weak
+        return TracedNumber._made(
+            Weak(weak.kind, lambda numbers: function(weak.compute(numbers)), weak.trace)
+        )
+
+    return method
+
+
+def _binary(name: str, function: Callable[[Any, Any], Any], reflected: bool) -> Callable[..., Tensor]:
+    beside_tensor = getattr(Tensor, name)
+
+    def method(self: TracedNumber, other: object) -> Any:
+        own = self._weak
+        if isinstance(other, TracedNumber):
+            kind, compute = other._weak.kind, other._weak.compute
+        elif type(other) in (bool, int, float):
+            kind, compute = type(other), lambda numbers: other
+        else:
+            return beside_tensor(self, other)
+        left, right = (compute, own.compute) if reflected else (own.compute, compute)
+        together = float if float in (kind, own.kind) or function is operator.truediv else int
+        value = lambda numbers: function(left(numbers), right(numbers))
+        return TracedNumber._made(Weak(together, value, own.trace))
+
+    return method
+
+
+def _operators() -> None:
+    for name in ("neg", "pos", "abs"):
+        setattr(TracedNumber, f"__{name}__", _unary(getattr(operator, name)))
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+        for prefix in ("", "r"):
+            method = f"__{prefix}{name}__"
+            setattr(TracedNumber, method, _binary(method, getattr(operator, name), bool(prefix)))
+
+
+_operators()
