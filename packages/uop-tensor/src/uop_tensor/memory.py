@@ -42,6 +42,11 @@ def numel(shape: Sequence[int | UOp]) -> int:
     return prod(map(extent, shape))
 
 
+def nbytes(value: UOp) -> int:
+    """How many bytes a value takes in memory, symbolic dimensions at their greatest."""
+    return numel(value.shape) * value.dtype.itemsize
+
+
 def view(memory: UOp, shape: Sequence[int | UOp]) -> UOp:
     """Memory as a row-major value of a shape; of a symbolic shape, as much of the memory as it takes."""
     if all(isinstance(dim, int) for dim in shape):

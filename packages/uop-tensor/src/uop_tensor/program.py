@@ -151,9 +151,14 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
     is wrapped in a STAGE, which means its operand.
     """
     values = list(values)
+    nodes = toposort(values)
+    if any(n.op is Ops.AFTER and len(n.src) > 1 for n in nodes):
+        alone = dict(zip(nodes, _alone(nodes), strict=True))
+        values = [alone[v] for v in values]
+        nodes = toposort(values)
     new: dict[UOp, UOp] = {}
     buffers: dict[UOp, None] = {}
-    for node in toposort(values):
+    for node in nodes:
         if node.op is Ops.BUFFER:
             new[node] = UOp.param(len(buffers), node.arg.size, node.dtype)
             buffers[node] = None
@@ -173,6 +178,16 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
         roots[root] = None
     buffers |= dict.fromkeys(donors)
     return list(roots), list(buffers)
+
+
+def _alone(nodes: Iterable[UOp]) -> list[UOp]:
+    """What nodes in topological order become without that through which gradients are led, which is not computed."""
+    new: dict[UOp, UOp] = {}
+    for node in nodes:
+        src = tuple(new[s] for s in node.src)
+        led = node.op is Ops.AFTER and len(src) > 1
+        new[node] = src[0] if led else node if src == node.src else node.replace(src=src)
+    return list(new.values())
 
 
 def _stack(sources: tuple[UOp, ...]) -> UOp:
