@@ -47,11 +47,6 @@ def sigmoid(x: Array) -> Array:
     return np.asarray(np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))))
 
 
-def gelu(x: Array) -> Array:
-    """0.5 x (1 + tanh u) without the cancellation of 1 + tanh."""
-    return x * sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
-
-
 UNARY: dict[str, tuple[Callable[[Array], Array], float]] = {
     "exp": (np.exp, 10),
     "exp2": (np.exp2, 1),
@@ -64,7 +59,6 @@ UNARY: dict[str, tuple[Callable[[Array], Array], float]] = {
     "tanh": (np.tanh, 4),
     "sigmoid": (sigmoid, 10),
     "silu": (lambda x: x * sigmoid(x), 10),
-    "gelu": (gelu, 10),
     "relu": (lambda x: np.maximum(x, 0), 0),
     "square": (np.square, 1),
     "neg": (np.negative, 0),
@@ -370,7 +364,6 @@ def test_casts_of_what_does_not_fit() -> None:
         (lambda: operator.add(Tensor([1.0]), "x"), r"\+: str is no operand"),
         (lambda: Tensor([1.0]) & 1, "&: operands of dtype f32"),
         (lambda: ~Tensor([1.0]), "~: an operand of dtype f32"),
-        (lambda: Tensor([1.0]).gelu(approximate="none"), "gelu: approximate='none'"),
         (lambda: Tensor(np.ones(1, np.uint64)) + Tensor([1]), "no dtype holds both u64 and i64"),
         (lambda: Tensor([True]).sign(), "sign: an operand of dtype bool"),
     ],

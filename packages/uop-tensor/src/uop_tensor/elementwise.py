@@ -68,12 +68,6 @@ class Elementwise(Arithmetic):
         """x * sigmoid(x)."""
         return self._real(compose.silu)
 
-    def gelu(self, approximate: str = "tanh") -> Self:
-        """x * Phi(x), Phi the normal distribution's function, by its usual approximation with tanh."""
-        if approximate != "tanh":
-            raise TensorError(f"gelu: approximate={approximate!r}", remedy='only "tanh" is offered')
-        return self._real(compose.gelu)
-
     def relu(self) -> Self:
         """The greater of x and 0; NaN stays, and the derivative at 0 is 0."""
         zero, x = operands("relu", 0, self)

@@ -1,4 +1,4 @@
-"""The error function: erf, erfc, the exact gelu, the inverse. Week 5.
+"""The error function: erf, erfc, the exact gelu. Week 5.
 
 Nodes of a float dtype, as in `compose`; f16 and bf16 are computed in f32.
 """

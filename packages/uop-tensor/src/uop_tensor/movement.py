@@ -10,13 +10,13 @@ from typing import Self
 from uop_ir import Ops, UOp, dtypes
 
 from . import shapes
+from .activations import Activations
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .promotion import promote
-from .special import Special
 
 
-class Movement(Special):
+class Movement(Activations):
     """Shapes are given as loose numbers or as one tuple: `x.reshape(2, 3)`, `x.reshape((2, 3))`."""
 
     def reshape(self, *shape: int | Sequence[int]) -> Self:
