@@ -8,7 +8,8 @@ In a Markdown file the fenced blocks are examples, by their language:
 - `pycon`: Python, as doctest reads it; the blocks of a file are one session.
 
 In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any digest. What
-stands between `<!-- NAME -->` and `<!-- end -->` is made from the tables of uop-ir, see `reference.py`.
+stands between `<!-- NAME -->` and `<!-- end -->` is made from the tables of uop-ir and the docstrings of uop-tensor, see
+`reference.py` and `api.py`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def current(page: Path) -> str:
     session: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         text = BLOCK.sub(lambda block: _block(block, session), text)
-    made = runpy.run_path(str(DOCS / "reference.py"))["GENERATED"]
+    made = {
+        name: part
+        for script in ("reference.py", "api.py")
+        for name, part in runpy.run_path(str(DOCS / script))["GENERATED"].items()
+    }
     return GENERATED.sub(lambda found: f"<!-- {found[1]} -->\n{made[found[1]]()}<!-- end -->", text)
 
 
