@@ -7,6 +7,7 @@ from .dialect import Argument, Dialect, Opening
 from .freedoms import Freedoms
 from .linearize import linearize
 from .lower import generate, stages
+from .machine import Machine
 from .passes import ORDER, PASSES, lowering
 from .render import render
 from .settings import settings
@@ -20,6 +21,7 @@ __all__ = [
     "Dialect",
     "Freedoms",
     "KernelSource",
+    "Machine",
     "Opening",
     "Reorder",
     "Retype",

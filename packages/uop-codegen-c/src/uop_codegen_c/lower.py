@@ -12,23 +12,27 @@ from .cache import KernelSource
 from .freedoms import Freedoms, current_freedoms
 from .linearize import Nest, linearize
 from .loops import length
+from .machine import Machine
 from .passes import PASSES, lowering
 from .render import render
 
 
 def stages(
-    root: UOp, freedoms: Freedoms | None = None, first: str = PASSES[0].name
+    root: UOp,
+    freedoms: Freedoms | None = None,
+    first: str = PASSES[0].name,
+    machine: Machine | None = None,
 ) -> Iterator[tuple[str, UOp]]:
     """A kernel after each pass from `first` on, by the pass's name."""
-    passes = lowering(freedoms or current_freedoms())
+    passes = lowering(freedoms or current_freedoms(), machine)
     names = [step.name for step in passes]
     for step, result in run_passes(root, passes[names.index(first) :]):
         yield step.name, result
 
 
-def generate(body: UOp, freedoms: Freedoms | None = None) -> KernelSource:
-    """A kernel, a closed SINK of STOREs at tensor level, as C."""
-    *_, (_, root) = stages(body, freedoms)
+def generate(body: UOp, freedoms: Freedoms | None = None, machine: Machine | None = None) -> KernelSource:
+    """A kernel, a closed SINK of STOREs at tensor level, as C for a machine: the one that we run on if None is given."""
+    *_, (_, root) = stages(body, freedoms, machine=machine)
     return source(linearize(root), call_params(body))
 
 

@@ -32,14 +32,14 @@ ACCUMULATORS = 4
 ROWS, VECTORS = (8, 6, 5, 4, 3, 2, 1), (4, 3, 2, 1)
 
 
-def optimize(root: UOp, free: Freedoms) -> UOp:
+def optimize(root: UOp, free: Freedoms, machine: Machine | None = None) -> UOp:
     """A program after the schedule chosen for it; unchanged where the freedoms forbid to optimize.
 
-    Under DEBUG=3 the schedule is printed.
+    The schedule is for `machine`, or for the one that we run on. Under DEBUG=3 the schedule is printed.
     """
     if not free.optimize:
         return root
-    schedule, scheduled = choose(root, free, this_machine())
+    schedule, scheduled = choose(root, free, machine or this_machine())
     if settings.debug >= 3:
         print("schedule:", ", ".join(map(str, schedule)) or "none")
     return scheduled

@@ -26,6 +26,7 @@ from .accumulate import accumulate
 from .expand import expand
 from .freedoms import Freedoms, current_freedoms
 from .kernel import as_kernel
+from .machine import Machine
 from .optimize import optimize
 from .prefix import carry_prefixes
 from .rangeify import rangeify
@@ -89,9 +90,10 @@ class Optimize(Pass):
     purpose: ClassVar = "split, retype, reorder ranges; stage tiles"
 
     freedoms: Freedoms = field(default_factory=current_freedoms)
+    machine: Machine | None = None
 
     def run(self, root: UOp) -> UOp:
-        return optimize(root, self.freedoms)
+        return optimize(root, self.freedoms, self.machine)
 
 
 @dataclass(frozen=True)
@@ -149,14 +151,14 @@ class Spread(Pass):
         return graph_rewrite(root, spread)
 
 
-def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
-    """The passes of a kernel, in order, with these freedoms."""
+def lowering(freedoms: Freedoms, machine: Machine | None = None) -> tuple[Pass, ...]:
+    """The passes of a kernel, in order, with these freedoms, for a machine: the one that we run on if None is given."""
     return (
         Rangeify(),
         Simplify(collapse=True),
         Carry(freedoms.reassociate),
         CheckBounds(),
-        Optimize(freedoms),
+        Optimize(freedoms, machine),
         Expand(),
         Define(),
         Widen(),

@@ -95,3 +95,9 @@ def test_a_kernel_for_another_machine(
         np.testing.assert_allclose(got, want, rtol=1e-6)
     else:
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("machine", "lanes"), [(Machine(16, 16, 1), 4), (Machine(64, 32, 1), 16)])
+def test_the_machine_that_is_given_counts(machine: Machine, lanes: int) -> None:
+    text = generate(kernel(param(1, (64,)) * 2.0), machine=machine).text
+    assert f"broadcast_f32x{lanes}(" in text
