@@ -165,6 +165,7 @@ def test_whatever_changes_the_object_changes_the_name(folder: Path) -> None:
     keys = {
         "as it is": key(folder, gcc()),
         "another version": key(folder, gcc("14.2.1")),
+        "another build": key(folder, gcc().replace("(Homebrew GCC 14.2.0)", "(Homebrew GCC 14.2.0_1)")),
         "another CPU": key(folder, gcc(cpu="-march=skylake-avx512")),
         "a CPU with one feature more": key(folder, gcc(cpu="-march=skylake -mavx512f")),
         "another target": key(folder, gcc(target="i686-linux-gnu")),

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -302,7 +303,9 @@ def test_bodies_are_compiled_once_and_forgotten_with_their_graph(backend: CpuBac
     assert (len(asked), first.name, "x[i] * x[i]" in first.source) == (1, "square", True)
     with override(settings, opt=0):
         own.compile([body])
-    assert len(asked) == 2
+    with override(settings, strict=1):
+        own.compile([body])
+    assert len(asked) == 3
     dead = weakref.ref(body)
     asked.clear()
     del body, first, again
@@ -327,15 +330,36 @@ def test_threads_compile_and_run(backend: CpuBackend) -> None:
             done.result()
 
 
+#: Says that it runs; waits, for a time, until another thread changes what it reads.
+WAITING = function(
+    "waiting",
+    "    volatile float *out = buffers[0];\n    const volatile float *x = buffers[1];\n    out[0] = -1.0f;\n"
+    "    for (int64_t i = 0; i < INT64_C(4000000000) && x[0] != 0.0f; i++) {\n    }\n"
+    "    out[0] = x[0];\n",
+)
+
+
+def test_a_run_waits_for_the_one_before_it() -> None:
+    """A plan has one table of pointers and scalars."""
+    backend = CpuBackend(lambda _: WAITING)
+    out, x = out_and_in()
+    run = backend.link(Plan((call(square(), out, x),), (out, x)))
+    nothing = np.zeros(N, np.float32)
+    memory, others = ([filled(backend, nothing), filled(backend, x)] for x in (X, nothing))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run, memory, [])
+        while read(backend, memory[0])[0] != -1.0:
+            time.sleep(0.001)
+        second = pool.submit(run, others, [])
+        with pytest.raises(TimeoutError):
+            second.result(0.1)
+        backend.copy_in(memory[1], nothing)
+        first.result()
+        second.result()
+
+
 def test_python_goes_on_while_a_kernel_runs() -> None:
-    """The kernel waits, for a time, until another thread changes what it reads."""
-    waiting = function(
-        "waiting",
-        "    float *out = buffers[0];\n    const volatile float *x = buffers[1];\n"
-        "    for (int64_t i = 0; i < INT64_C(4000000000) && x[0] != 0.0f; i++) {\n    }\n"
-        "    out[0] = x[0];\n",
-    )
-    backend = CpuBackend(lambda _: waiting)
+    backend = CpuBackend(lambda _: WAITING)
     out, x = out_and_in()
     run = backend.link(Plan((call(square(), out, x),), (out, x)))
     memory = [backend.allocate(4 * N), filled(backend, X)]
@@ -373,6 +397,8 @@ def test_copies_are_checked(backend: CpuBackend) -> None:
         backend.copy_in(memory, np.zeros(3, np.float32))
     with pytest.raises(BackendError, match="not contiguous"):
         backend.copy_out(memory, np.zeros((2, 4), np.float32)[:, ::2])
+    with pytest.raises(BackendError, match="not contiguous"):
+        backend.copy_out(memory, np.zeros((2, 2), np.float32, "F"))
     backend.free(memory)
     with pytest.raises(BackendError, match="freed"):
         backend.copy_in(memory, np.zeros(4, np.float32))
@@ -418,8 +444,9 @@ def test_debug_prints_kernels_and_times(backend: CpuBackend, capsys: pytest.Capt
     assert all(unit in first for unit in (" ms", "GFLOP/s", "GB/s"))
     assert "scaled" in second
     assert "GB/s" not in second
-    run([out, x], [0.5, 2])
+    run([out, x], [0.25, 1])
     assert capsys.readouterr().out == ""
+    np.testing.assert_array_equal(read(backend, out), expected(X, 0.25, 1))
     backend.free(x)
     with (
         override(ir_settings, debug=2),

@@ -188,6 +188,20 @@ def test_a_scalar_may_have_any_name(
     check_same(got, interpreted(tmp_path, capsys, *(w for word in given for w in ("--var", word))))
 
 
+def test_an_argument_that_no_instruction_uses_keeps_its_place(
+    built: Compile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"%{i} = param 4 : dtype=i32 slot={i}" for i in range(3)]
+    lines += ["%3 = mul %1, %4", "%5 = add %3, %2", "%6 = store %0, %5", "%7 = sink %6"]
+    given = "\n".join([*lines[:3], "%4 = const 0 : dtype=i32", *lines[3:]])
+    (want,) = said(built(given)).values()
+    compile_command([str(tmp_path / "given.uir"), "--emit", "spread"])
+    loops = capsys.readouterr().out
+    assert "slot=1" not in loops
+    (got,) = said(built(loops, "--from", "linear")).values()
+    assert got.tolist() == want.tolist()
+
+
 @pytest.mark.parametrize("stage", ["simplify", "accumulate", "linear", "c"])
 def test_a_program_may_begin_at_any_stage(
     stage: str, built: Compile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
