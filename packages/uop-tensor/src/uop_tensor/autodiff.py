@@ -10,8 +10,8 @@ from typing import ParamSpec, TypeAlias, TypeVar, cast
 from uop_ir import AddrSpace, Ops, Param, UOp, dtypes
 
 from .errors import TensorError
-from .gradient import OWN_RULE, gradient
-from .graph import with_gradient_of
+from .gradient import gradient
+from .graph import OWN_RULE, with_gradient_of
 from .tensor import Tensor
 
 #: From the gradient of a result to that of each argument: a tensor where there is one argument; None for no gradient.

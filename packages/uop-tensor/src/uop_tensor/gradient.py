@@ -16,16 +16,12 @@ from uop_ir import AddrSpace, Ops, UOp, dtypes, sizes, toposort
 from . import compose
 from .creation import count
 from .errors import TensorError
-from .graph import broadcast_to, fold, is_constant, is_detached, known_device, sum_to
+from .graph import OWN_RULE, broadcast_to, fold, is_constant, is_detached, known_device, sum_to
 from .memory import numel
 from .promotion import accumulator
 
 Gradients: TypeAlias = "tuple[UOp | None, ...]"
 Rule: TypeAlias = "Callable[[UOp, UOp], Gradients]"
-
-
-#: In the memo of an AFTER: its rule, where it is not that all goes to the second source.
-OWN_RULE = "tensor.rule"
 
 
 def gradient(outputs: Sequence[UOp], seeds: Sequence[UOp], inputs: Sequence[UOp]) -> list[UOp | None]:

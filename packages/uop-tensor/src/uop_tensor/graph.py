@@ -9,6 +9,9 @@ from uop_ir import Ops, UOp
 
 from .promotion import accumulator
 
+#: In the memo of an AFTER: its rule, where it is not that all goes to the second source.
+OWN_RULE = "tensor.rule"
+
 
 def fold(x: UOp, op: Ops, axes: Sequence[int], keepdim: bool = False) -> UOp:
     """REDUCE over any axes: they are moved to the end, in order, and popped. No axes: `x` itself."""
