@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy.typing as npt
 import pytest
 
 from uop_codegen_c import CpuBackend, settings
-from uop_ir import Ops, Plan, UOp, call_params, dtypes, override, run_program
+from uop_ir import Ops, Plan, UOp, call_params, dtypes, format_uir, override, run_program
 from uop_ir import settings as ir_settings
 
 Array = npt.NDArray[Any]
 Runner = Callable[..., list[Array]]
+Keeper = Callable[[str, UOp, int], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="session")
@@ -77,3 +79,24 @@ def same_bits() -> Callable[[Array, Array], None]:
         np.testing.assert_array_equal(got, want)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def kept(pytestconfig: pytest.Config) -> Keeper:
+    """A context in which a kernel whose test fails is kept as `.uir`, under a name and with the seed of its inputs.
+
+    What is copied from there to the folder `kernels` is run with the other tests, by test_net.py.
+    """
+    folder = pytestconfig.cache.mkdir("kernels")
+
+    @contextmanager
+    def keep(name: str, body: UOp, seed: int) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            path = folder / f"{name}.uir"
+            path.write_text(f"# inputs of seed {seed}\n{format_uir(body)}")
+            error.add_note(f"the kernel is kept in {path}; copied to tests/kernels, it is run again")
+            raise
+
+    return keep

@@ -1,13 +1,16 @@
 """The differential net: random tensor graphs on the CPU and on the interpreter, bit for bit.
 
 With the freedoms off, the kernel's result is that of the graph. With them, it is that of the linear program that the
-optimizer made of the graph, run by the interpreter.
+optimizer made of the graph, run by the interpreter. A kernel that fails is kept as `.uir`; those in the folder `kernels`
+failed once, and are run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from math import prod
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,12 +21,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms, linearize, settings, stages
-from uop_ir import AddrSpace, DType, Limits, Ops, UOp, call_params, dtypes, override, run_program
+from uop_ir import AddrSpace, DType, Limits, Ops, UOp, call_params, dtypes, override, read_uir, run_program
 
 pytestmark = pytest.mark.net
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+Runner = Callable[..., list[Array]]
+Same = Callable[..., None]
+KERNELS = Path(__file__).with_name("kernels")
 DTYPES = (
     dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16, dtypes.i8, dtypes.i32, dtypes.i64, dtypes.u8, dtypes.u32, dtypes.bool,
 )  # fmt: skip
@@ -174,55 +180,70 @@ def inputs(body: UOp, seed: int) -> list[Array]:
     return out
 
 
-@pytest.mark.parametrize("opt", [0, 1])
-@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
-def test_strict_kernels_have_the_bits_of_the_graph(
-    run_cpu: Callable[..., Any],
-    run_interp: Callable[..., Any],
-    same_bits: Callable[..., None],
-    opt: int,
-    random: Random,
-    seed: int,
+def check_strict(
+    run_cpu: Runner, run_interp: Runner, same_bits: Same, body: UOp, given_: list[Array], opt: int
 ) -> None:
-    body = Graphs(random).body()
-    given_ = inputs(body, seed)
+    """With the freedoms off, the kernel has the bits of the graph."""
     with override(settings, opt=opt, strict=1):
         got = run_cpu(body, given_)
     same_bits(got[0], run_interp(body, given_)[0])
 
 
-@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
-def test_free_kernels_have_the_bits_of_their_linear_program(
-    run_cpu: Callable[..., Any], same_bits: Callable[..., None], random: Random, seed: int
-) -> None:
-    body = Graphs(random).body()
-    given_ = inputs(body, seed)
+def check_free(run_cpu: Runner, same_bits: Same, body: UOp, given_: list[Array]) -> None:
+    """With them, those of its linear program."""
     *_, (_, root) = stages(body, Freedoms())
     want = [a.copy() for a in given_]
     run_program(linearize(root), dict(zip(call_params(body), want, strict=True)))
     same_bits(run_cpu(body, given_)[0], want[0])
 
 
-def test_a_product_that_a_zero_makes_constant_is_stored_in_its_loop(
-    run_cpu: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None]
+@pytest.mark.parametrize("opt", [0, 1])
+@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
+def test_strict_kernels_have_the_bits_of_the_graph(
+    run_cpu: Runner,
+    run_interp: Runner,
+    same_bits: Same,
+    kept: Callable[..., AbstractContextManager[None]],
+    opt: int,
+    random: Random,
+    seed: int,
 ) -> None:
-    x = UOp.param(1, 32, dtypes.i32).reshape((2, 16))
-    zero = UOp.const(dtypes.i32, 0).reshape((1, 1)).expand((2, 16))
-    body = UOp.sink(UOp.param(0, 2, dtypes.i32).store((x * zero).reduce(Ops.MUL, 1)))
-    given_ = [np.ones(2, np.int32), np.arange(32, dtype=np.int32)]
-    same_bits(run_cpu(body, given_)[0], run_interp(body, given_)[0])
+    body = Graphs(random).body()
+    with kept(f"strict-opt{opt}", body, seed):
+        check_strict(run_cpu, run_interp, same_bits, body, inputs(body, seed), opt)
 
 
-def test_reductions_over_one_range_in_different_loops(
-    run_cpu: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None]
+@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
+def test_free_kernels_have_the_bits_of_their_linear_program(
+    run_cpu: Runner,
+    same_bits: Same,
+    kept: Callable[..., AbstractContextManager[None]],
+    random: Random,
+    seed: int,
 ) -> None:
-    """One depends on no output axis and stands outside of all loops, the other inside."""
-    x = UOp.param(1, 24, dtypes.u8).reshape((3, 8))
-    zero = UOp.const(dtypes.u8, 3).reshape((1, 1)).expand((3, 8))
-    value = x.reduce(Ops.ADD, 1) + zero.reduce(Ops.MAX, 1)
-    body = UOp.sink(UOp.param(0, 3, dtypes.u8).store(value))
-    given_ = [np.ones(3, np.uint8), np.arange(24, dtype=np.uint8)]
-    same_bits(run_cpu(body, given_)[0], run_interp(body, given_)[0])
+    body = Graphs(random).body()
+    with kept("free", body, seed):
+        check_free(run_cpu, same_bits, body, inputs(body, seed))
+
+
+@pytest.mark.parametrize("path", sorted(KERNELS.glob("*.uir")), ids=lambda path: path.stem)
+def test_kernels_that_failed_once(run_cpu: Runner, run_interp: Runner, same_bits: Same, path: Path) -> None:
+    """Each was kept when it failed; its first line has the seed of its inputs."""
+    body = read_uir(path).root
+    given_ = inputs(body, int(path.read_text().split(maxsplit=5)[4].rstrip(":")))
+    for opt in (0, 1):
+        check_strict(run_cpu, run_interp, same_bits, body, given_, opt)
+    check_free(run_cpu, same_bits, body, given_)
+
+
+def test_a_kernel_that_fails_is_kept(kept: Callable[..., AbstractContextManager[None]]) -> None:
+    body = Graphs(Random(0)).body()  # noqa: S311  # no secret
+    with pytest.raises(ValueError, match="wrong") as caught, kept("of-a-test", body, 17):
+        raise ValueError("wrong")
+    path = Path(caught.value.__notes__[0].removeprefix("the kernel is kept in ").partition(";")[0])
+    assert path.read_text().startswith("# inputs of seed 17\n")
+    assert read_uir(path).root is body
+    path.unlink()
 
 
 def test_narrow_integers_are_compared_as_narrow(run_cpu: Callable[..., Any]) -> None:
