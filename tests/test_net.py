@@ -2,13 +2,15 @@
 
 The oracle is the reference interpreter on the graph as the methods built it, which nothing has scheduled, optimized or
 compiled. The backend INTERP runs beside it: where only the CPU differs the code generator is wrong, where both differ
-the scheduler is. Freedoms of arithmetic are off (STRICT=1); test_net_free.py has them on.
+the scheduler is. The kernels of a program that fails are kept as `.uir`: copied to the folder `tests/kernels` of
+uop-codegen-c, its test_net.py runs them again. Freedoms of arithmetic are off (STRICT=1); test_net_free.py has them on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,9 +21,9 @@ from hypothesis import given, note
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from uop_codegen_c import settings
-from uop_ir import DType, Ops, dtypes, evaluate, from_numpy, override
-from uop_tensor import Tensor
+from uop_codegen_c import CpuBackend, settings
+from uop_ir import DType, Executable, Ops, Plan, dtypes, evaluate, format_uir, from_numpy, override, read_uir
+from uop_tensor import Tensor, clear_plans
 
 Array = npt.NDArray[Any]
 DTYPES = (
@@ -383,6 +385,25 @@ def check(p: Program, which: list[int], derive: int | None) -> None:
         same_bits(got.numpy(), want, "INTERP")
 
 
+def keep(p: Program, which: list[int], derive: int | None, folder: Path) -> str:
+    """Write the kernels that the CPU has for a program to files, and say where."""
+    for old in folder.glob("*.uir"):
+        old.unlink()
+    link = CpuBackend.link
+
+    def keeping(backend: CpuBackend, plan: Plan) -> Executable:
+        for number, body in enumerate(plan.bodies):
+            (folder / f"{number}.uir").write_text(f"# inputs of seed 0\n{format_uir(body)}")
+        return link(backend, plan)
+
+    clear_plans()  # a plan that is known is not linked again
+    with pytest.MonkeyPatch.context() as patch, override(settings, strict=1):
+        patch.setattr(CpuBackend, "link", keeping)
+        compiled = outputs(p, p.on("CPU"), which, derive)
+        compiled[0].realize(*compiled[1:])
+    return f"its kernels are kept in {folder}"
+
+
 def same_bits(got: Array, want: Array, device: str) -> None:
     """Equal to the sign of zero; all NaNs are one."""
     assert (got.dtype, got.shape) == (want.dtype, want.shape), device
@@ -396,14 +417,29 @@ def same_bits(got: Array, want: Array, device: str) -> None:
 
 @hypothesis_settings(max_examples=max(120, hypothesis_settings().max_examples))
 @given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
-def test_random_programs_have_the_bits_of_their_graph(random: Random, seed: int) -> None:
+def test_random_programs_have_the_bits_of_their_graph(
+    pytestconfig: pytest.Config, random: Random, seed: int
+) -> None:
     p = random_program(random, seed)
     note(str(p))
     last = len(p.values) - 1
     which = sorted({last, random.randint(0, last)})
     floats = [n for n, t in enumerate(p.values) if is_float(t) and p.roots[n]]
     derive = max(floats) if floats and random.random() < 0.6 else None
-    check(p, which, derive)
+    try:
+        check(p, which, derive)
+    except AssertionError as error:
+        error.add_note(keep(p, which, derive, pytestconfig.cache.mkdir("program")))
+        raise
+
+
+def test_the_kernels_of_a_program_are_kept(tmp_path: Path) -> None:
+    p = Program(Random(0), np.random.default_rng(0))  # noqa: S311  never asked
+    total = p.add("sum", lambda x: x.sum(), p.enter(np.ones(5, np.float32)))
+    (tmp_path / "old.uir").write_text("of another program")
+    assert str(tmp_path) in keep(p, [p.add("exp", lambda x: x.exp(), total)], None, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    assert [n.op for n in read_uir(kept).root.toposort()].count(Ops.REDUCE) == 1
 
 
 #: Each was a bug once: an input, and what is done with it.
