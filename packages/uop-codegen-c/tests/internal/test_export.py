@@ -41,7 +41,7 @@ BIAS, UNUSED = UOp.param(2, 6, dtypes.bf16), UOp.param(9, 2, dtypes.bool)
 TOTAL, WHOLE = UOp.param(3, 1, dtypes.f32), UOp.param(4, SIZE, dtypes.i64)
 HALF = UOp.param(5, 6, dtypes.bf16)
 N, RATE = UOp.variable("n", 1, SIZE), UOp(Ops.PARAM, (), Param(dtypes.f32, name="arg1"))
-SCRATCH = UOp.alloc(0, SIZE, dtypes.f32, AddrSpace.GLOBAL)
+SCRATCH, MORE = (UOp.alloc(slot, SIZE, dtypes.f32, AddrSpace.GLOBAL) for slot in (0, 1))
 
 
 def memory(slot: int, size: int, dtype: DType = dtypes.f32) -> UOp:
@@ -64,16 +64,18 @@ def plan() -> Plan:
         memory(0, 1).reshape(()).store(seen.reduce(Ops.ADD, 1) * RATE),
         memory(2, SIZE).store(memory(2, SIZE) - seen * RATE),
     )
+    scaled = call([MORE, after], made.store(seen * 9.0))
     part = call(
-        [WHOLE, after],
-        memory(0, SIZE, dtypes.i64).shrink(((0, N),)).store((seen * 9.0).shrink(((0, N),)).cast(dtypes.i64)),
+        [WHOLE, MORE.after(scaled)],
+        memory(0, SIZE, dtypes.i64).shrink(((0, N),)).store(seen.shrink(((0, N),)).cast(dtypes.i64)),
     )
     half = call(
         [HALF, after, BIAS],
         memory(0, 6, dtypes.bf16).store(seen.shrink(((2, 8),)).cast(dtypes.bf16) + memory(2, 6, dtypes.bf16)),
     )
     inputs = (X, W, BIAS, TOTAL, WHOLE, HALF)
-    return Plan((products, update, part, half), inputs, (N, RATE), {0: 64}, 64 + 4 * SIZE)
+    offsets = {0: 64, 1: 192}
+    return Plan((products, update, scaled, part, half), inputs, (N, RATE), offsets, 192 + 4 * SIZE)
 
 
 RNG = np.random.default_rng(0)
@@ -183,6 +185,11 @@ int main(void) {
     if (small_run(first, 0, 1.0f) == 0 || small_run(first, 25, 1.0f) == 0) {
         return 2;
     }
+    for (size_t i = 0; i < small_outputs[1].bytes; i++) {
+        if (((const char *)small_data(second, &small_outputs[1]))[i] != 0) {
+            return 4;
+        }
+    }
     FILE *file = fopen("x", "rb");
     if (file == NULL || fread(small_input_x(first), 4, 24, file) != 24) {
         return 3;
@@ -264,7 +271,8 @@ def test_an_input_that_is_missing_is_told(built: Path) -> None:
 
 def test_the_same_plan_gives_the_same_bytes(tmp_path: Path) -> None:
     files = export(tmp_path / "a")
-    export(tmp_path / "b")
+    weight = DATA["layer.weight"].reshape(4, 6)
+    export(tmp_path / "b", data={**DATA, "layer.weight": np.asfortranarray(weight)})
     names = [file.name for file in files]
     assert names == ["small.h", "small.c", "small.bin", "main.c", "Makefile"]
     assert filecmp.cmpfiles(tmp_path / "a", tmp_path / "b", names, shallow=False) == (names, [], [])
@@ -278,6 +286,16 @@ def test_other_weights_of_the_same_layout_fit(built: Path, tmp_path: Path) -> No
     assert done.returncode == 0
     want = (GIVEN[2:8].astype(dtypes.bf16.numpy).astype(np.float32) + 1).astype(dtypes.bf16.numpy)
     assert (built / "h").read_bytes() == want.tobytes()
+
+
+def test_weights_of_another_layout_or_length_do_not_fit(built: Path, tmp_path: Path) -> None:
+    export(tmp_path, weights={"layer.weight": W.reshape((6, 4)), "layer.bias": BIAS})
+    whole = (built / "small.bin").read_bytes()
+    for name, data in (("longer", whole + b"\0"), ("shorter", whole[:-1])):
+        (tmp_path / name).write_bytes(data)
+    for name in ("small.bin", "longer", "shorter"):
+        done = program(built, "n=1", "float=1", f"weights={tmp_path / name}")
+        assert (done.returncode, done.stderr) == (1, f"small: {tmp_path / name}: Invalid argument\n")
 
 
 @pytest.mark.parametrize("name", ["while", "file", "bytes", "first_line", "EINVAL", "malloc", "uint8_t"])

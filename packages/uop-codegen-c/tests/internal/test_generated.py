@@ -10,6 +10,7 @@ import pytest
 
 from uop_codegen_c import Freedoms, generate, generated, settings
 from uop_codegen_c.generated import lowering_identity, remembered
+from uop_codegen_c.machine import Machine
 from uop_ir import UOp, dtypes, override
 from uop_ir import settings as ir_settings
 from uop_rewrite import settings as rewrite_settings
@@ -54,6 +55,13 @@ def test_settings_tell_texts_apart(folder: Path, lowered: list[UOp]) -> None:
     assert len(lowered) == 3
 
 
+def test_machines_tell_texts_apart(folder: Path, lowered: list[UOp], monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered(body(2.0))
+    monkeypatch.setattr(generated, "this_machine", lambda: Machine(16, 16, 1))
+    remembered(body(2.0))
+    assert len(lowered) == 2
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", b"0" * 64 + b"\n{}"])
 def test_a_damaged_text_is_lowered_again(folder: Path, lowered: list[UOp], damage: bytes) -> None:
     want = remembered(body(2.0))
@@ -61,6 +69,14 @@ def test_a_damaged_text_is_lowered_again(folder: Path, lowered: list[UOp], damag
     path.write_bytes(damage)
     assert remembered(body(2.0)) == want
     assert len(lowered) == 2
+    assert remembered(body(2.0)) == want
+    assert len(lowered) == 2
+
+
+def test_a_text_of_another_kernel_is_not_believed(folder: Path, lowered: list[UOp]) -> None:
+    want = remembered(body(2.0))
+    (path,) = folder.glob("*.json")
+    path.write_bytes(path.read_bytes().replace(b"2.0f", b"3.0f"))
     assert remembered(body(2.0)) == want
     assert len(lowered) == 2
 
