@@ -233,7 +233,7 @@ def numbers(results: Any) -> list[Any]:
 
 
 def test_a_replay_draws_what_the_calls_would() -> None:
-    x = Tensor.arange(1, 5)
+    x = Tensor([1, 2, 3, 4])
     plain = numbers([step(x) for _ in range(3)])
     rest = Tensor.rand(3).tolist()
     assert plain[0] != plain[1]

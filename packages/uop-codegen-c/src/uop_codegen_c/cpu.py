@@ -18,7 +18,7 @@ from .compiler import OPENMP
 from .generated import remembered
 from .loader import load
 from .machine import this_machine
-from .memory import Memory, allocate, bytes_of, free
+from .memory import Memory, adopt, allocate, bytes_of, free
 from .runtime import REPLAY, CpuProgram, replay
 from .settings import settings
 
@@ -75,6 +75,16 @@ class CpuBackend:
         """Copy memory into a contiguous, writable array of its size. Raises BackendError for another size."""
         whole = bytes_of(memory)
         _as_bytes(whole, data)[:] = whole
+
+    def bytes_of(self, memory: Memory) -> npt.NDArray[np.uint8]:
+        """The bytes themselves, which outlive `free`. Raises BackendError where they were freed."""
+        return bytes_of(memory)
+
+    def adopt(self, data: npt.NDArray[np.uint8]) -> Memory:
+        """Memory that is the bytes of an array, which it keeps alive. Raises BackendError for one with gaps."""
+        if not data.flags.c_contiguous:
+            raise BackendError("memory of an array that is not contiguous", remedy="numpy.ascontiguousarray")
+        return adopt(data)
 
     def synchronize(self) -> None:
         """Kernels are done when their call returns: nothing to wait for."""

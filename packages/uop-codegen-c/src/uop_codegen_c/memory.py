@@ -45,6 +45,13 @@ def allocate(nbytes: int) -> Memory:
     return memory
 
 
+def adopt(data: npt.NDArray[np.uint8]) -> Memory:
+    """Memory that is the bytes of a contiguous array, at whatever address."""
+    memory = ffi.new(HANDLE, (int(ffi.cast(ADDRESS, ffi.from_buffer(data))), len(data)))
+    _bytes[memory] = data
+    return memory
+
+
 def free(memory: Memory) -> None:
     """Give the bytes back. The handle is of no use afterwards."""
     _bytes.pop(memory, None)

@@ -3,6 +3,7 @@
 from .backend import (
     Backend,
     Executable,
+    HostMemory,
     Limits,
     Plan,
     Program,
@@ -46,6 +47,7 @@ __all__ = [
     "Const",
     "DType",
     "Executable",
+    "HostMemory",
     "Kind",
     "Level",
     "Limits",

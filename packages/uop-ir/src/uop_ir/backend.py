@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,17 @@ class Backend(Protocol):
 
     def synchronize(self) -> None:
         """Wait until all that was started is done."""
+
+
+@runtime_checkable
+class HostMemory(Protocol):
+    """What a backend has besides where its memory is that of this process: arrays without a copy."""
+
+    def bytes_of(self, memory: Any) -> npt.NDArray[np.uint8]:
+        """The bytes of memory themselves. They outlive `free`."""
+
+    def adopt(self, data: npt.NDArray[np.uint8]) -> Any:
+        """Memory that is the bytes of a contiguous array, which it keeps alive; kernels only read it."""
 
 
 _loaded: dict[str, Backend] = {}

@@ -120,6 +120,14 @@ class InterpBackend:
         """Copy memory into a contiguous array of its size. Raises BackendError for another size."""
         _fitting(memory, data)[:] = memory
 
+    def bytes_of(self, memory: Bytes) -> Bytes:
+        """Memory is its bytes."""
+        return memory
+
+    def adopt(self, data: Bytes) -> Bytes:
+        """Bytes are memory."""
+        return data
+
     def synchronize(self) -> None:
         """Nothing to do: every run is done when it returns."""
 

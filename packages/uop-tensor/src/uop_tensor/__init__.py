@@ -1,7 +1,7 @@
 """uop-tensor: lazy tensors, reverse-mode differentiation, the scheduler and jit. Week 5."""
 
 from .autodiff import checkpoint, custom_gradient, jvp, vjp
-from .errors import TensorError
+from .errors import ShareError, TensorError
 from .export import export
 from .gradient import gradient
 from .jit import jit
@@ -13,6 +13,7 @@ from .value import no_grad
 
 __all__ = [
     "JitError",
+    "ShareError",
     "Tensor",
     "TensorError",
     "checkpoint",

@@ -21,14 +21,14 @@ Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic"
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
-    Python floats are f32, ints i64; an array keeps its dtype. Raises TensorError for ragged lists and for
+    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises TensorError for ragged lists and for
     what has no dtype.
     """
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
         own = dtype or DEFAULT[type(data)]
         with_number("Tensor", own, data)
         return UOp.const(DEFAULT[type(data)], data).cast(own) if own.is_int else UOp.const(own, data)
-    array = np.asarray(data) if isinstance(data, np.ndarray | np.generic) else _array(data)
+    array = np.asarray(data) if hasattr(data, "__array__") else _array(data)
     if dtype is None:
         return from_array(array, device)
     if dtype.is_int and array.dtype.kind not in "biu":
@@ -51,13 +51,18 @@ def _array(data: object) -> npt.NDArray[Any]:
 
 def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:
     """A copy of an array in memory of a device. Raises TensorError for a NumPy dtype without counterpart."""
-    try:
-        dtype = from_numpy(array.dtype)
-    except UopError:
-        raise TensorError(
-            f"Tensor: no dtype for an array of {array.dtype}", remedy="convert it with astype"
-        ) from None
+    dtype = dtype_of(array)
     backend = get_backend(device)
     buffer = new_buffer(backend, array.size, dtype)
     backend.copy_in(buffer.memo["memory"].handle, np.array(array, dtype.numpy, order="C"))
     return buffer.reshape(array.shape)
+
+
+def dtype_of(array: npt.NDArray[Any]) -> DType:
+    """The dtype of an array. Raises TensorError for a NumPy dtype without counterpart."""
+    try:
+        return from_numpy(array.dtype)
+    except UopError:
+        raise TensorError(
+            f"Tensor: no dtype for an array of {array.dtype}", remedy="convert it with astype"
+        ) from None

@@ -1,4 +1,4 @@
-"""The error of this package: a tensor operation that does not fit its operands. Week 5."""
+"""The errors of this package: a tensor operation that does not fit its operands, memory that cannot be shared. Week 5."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class TensorError(UopError):
     """Shapes, dtypes, axes or values that a tensor method does not take; names the method and the remedy."""
 
     exit_code = 3
+
+
+class ShareError(TensorError, BufferError):
+    """Memory that cannot be shared as it is asked for; a BufferError, as other libraries expect it."""

@@ -16,19 +16,24 @@ class Memory:
 
     __slots__ = ("backend", "handle")
 
-    def __init__(self, backend: Backend, nbytes: int) -> None:
+    def __init__(self, backend: Backend, handle: Any) -> None:
         self.backend = backend
-        self.handle: Any = backend.allocate(nbytes)
+        self.handle = handle
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if hasattr(self, "handle") and not finalizing():
+        if not finalizing():
             self.backend.free(self.handle)
 
 
 def new_buffer(backend: Backend, size: int, dtype: DType) -> UOp:
     """A BUFFER with memory, not initialized."""
+    return buffer_of(backend, backend.allocate(size * dtype.itemsize), size, dtype)
+
+
+def buffer_of(backend: Backend, handle: Any, size: int, dtype: DType) -> UOp:
+    """A BUFFER of memory that is there already."""
     buffer = UOp.buffer(size, dtype, backend.name)
-    buffer.memo["memory"] = Memory(backend, size * dtype.itemsize)
+    buffer.memo["memory"] = Memory(backend, handle)
     return buffer
 
 

@@ -131,7 +131,7 @@ class Replay:
             tensor = state.tensor()
             if tensor is not None:
                 buffer = state.captured.memory()
-                if buffer in owner or buffer in arguments:
+                if buffer in owner or buffer in arguments or "tensor.kept" in buffer.memo:
                     state.leave()
                     buffer = state.captured.memory()
                 owner[buffer] = state

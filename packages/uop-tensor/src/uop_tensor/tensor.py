@@ -12,7 +12,7 @@ from uop_ir import AddrSpace, DType, Ops, UOp, get_backend
 
 from .data import Data, from_array, node_of
 from .errors import TensorError
-from .functional import Functional
+from .exchange import Exchange
 from .gradient import gradient
 from .graph import broadcast_to, detach, is_detached, known_device
 from .live import LIVE, capture
@@ -23,7 +23,7 @@ from .value import Value, grad_enabled
 
 
 @both_names
-class Tensor(Functional):
+class Tensor(Exchange):
     """An array whose elements are computed when they are asked for.
 
     Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32,
@@ -50,6 +50,13 @@ class Tensor(Functional):
         self._enter(node)
         if requires_grad:
             self.requires_grad = True
+
+    @classmethod
+    def as_tensor(cls, data: Data | Value, dtype: DType | None = None, device: str | None = None) -> Self:
+        """A tensor as it is, cast or moved only if need be; all else as `Tensor(data, dtype, device)`."""
+        if isinstance(data, cls) and dtype in (None, data.dtype) and device in (None, data.device):
+            return data
+        return cls(data, dtype, device)
 
     # values
 
@@ -89,7 +96,7 @@ class Tensor(Functional):
         """The elements as nested lists of Python numbers."""
         return self._data("tolist()").tolist()
 
-    def _data(self, method: str) -> npt.NDArray[Any]:
+    def _stored(self, method: str) -> UOp:
         trace = capture()
         if trace is not None:
             trace.forbid(method)
@@ -101,10 +108,7 @@ class Tensor(Functional):
             value = self.uop
         buffer = whole_buffer(value)
         assert buffer is not None
-        data = np.empty(self.shape, self.dtype.numpy)
-        memory = buffer.memo["memory"]
-        memory.backend.copy_out(memory.handle, data)
-        return data
+        return buffer
 
     def __bool__(self) -> bool:
         if self.numel() != 1:

@@ -2,7 +2,7 @@
 
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
 Special, Movement, Padding, Rearrange, Creation, Random, Reduction, Indexing, Masks, Gather, Ordering,
-Functional, Tensor.
+Functional, Exchange, Tensor.
 """
 
 from __future__ import annotations
