@@ -178,6 +178,7 @@ def test_a_scalar_may_have_any_name(
         "f32x8",
         "max_i32",
         "unix",
+        "why?7",
     ]
     lines = ["%0 = buffer 3 : dtype=i32 slot=0"]
     for n, name in enumerate(names):
@@ -231,6 +232,18 @@ def test_a_wrong_argument_is_told(arguments: tuple[str, ...], message: str, buil
     assert done.returncode == 1
     assert message in done.stderr
     assert done.stdout == ""
+
+
+def test_a_number_that_64_bits_do_not_hold_is_told(built: Compile) -> None:
+    lines = ["%0 = param : dtype=i64 name=a", "%1 = param : dtype=u64 name=b", "%2 = neg %0", "%3 = neg %1"]
+    program = built("\n".join([*lines, "%4 = sink %2, %3"]))
+    low, high, most = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+    got = [array.tolist() for array in said(program, f"a={high}", f"b={most}").values()]
+    assert got == [[-high], [1]]
+    for wrong in (f"a={low - 1}", f"a={high + 1}", "b=-1", f"b={most + 1}"):
+        done = subprocess.run([program, "a=1", "b=1", wrong], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert f"{wrong} is no argument with a value that it may have" in done.stderr
 
 
 @pytest.mark.parametrize(
