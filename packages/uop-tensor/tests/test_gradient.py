@@ -326,7 +326,7 @@ def test_through_casts() -> None:
 
 def test_of_take_is_the_one_hot_form() -> None:
     w = Tensor(normal(5, 2))
-    (g,) = w.take([[1, 1], [4, 1]]).sum().gradient(w)
+    (g,) = w.take([[1, 1], [4, 1]], 0).sum().gradient(w)
     ops = {n.op for n in g.uop.toposort()}
     assert {Ops.WHERE, Ops.CMPEQ} <= ops
     assert g.tolist() == [[0, 0], [3, 3], [0, 0], [0, 0], [1, 1]]

@@ -1,7 +1,6 @@
-"""Views, joins and indexing against NumPy."""
+"""Views and joins against NumPy."""
 
 from collections.abc import Callable
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uop_ir import DType, Ops, dtypes
+from uop_ir import Ops
 from uop_tensor import Tensor, TensorError
 
 Array = npt.NDArray[Any]
-Item = int | slice | EllipsisType | None
-Case = tuple[tuple[int, ...], tuple[Item, ...]]
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
@@ -29,97 +26,6 @@ def same(found: Tensor, wanted: Array) -> None:
     assert array.shape == wanted.shape
     assert array.dtype == wanted.dtype
     np.testing.assert_array_equal(array, wanted)
-
-
-def one_index(size: int) -> st.SearchStrategy[int | slice]:
-    bound = st.none() | st.integers(-size - 2, size + 2)
-    step = st.none() | st.sampled_from([1, 2, 3, -1, -2, -3, 7])
-    parts = st.builds(slice, bound, bound, step)
-    return parts | st.integers(-size, size - 1) if size else parts
-
-
-@st.composite
-def indexed(draw: st.DrawFn) -> Case:
-    shape = draw(SHAPES)
-    items: list[Item] = [draw(one_index(size)) for size in shape[: draw(st.integers(0, len(shape)))]]
-    if draw(st.booleans()):
-        items.insert(draw(st.integers(0, len(items))), Ellipsis)
-        if draw(st.booleans()):
-            items.append(None)
-    for _ in range(draw(st.integers(0, 1))):
-        items.insert(draw(st.integers(0, len(items))), None)
-    return shape, tuple(items)
-
-
-@pytest.mark.net
-@settings(max_examples=150, deadline=None)
-@given(indexed())
-def test_basic_indexing(case: Case) -> None:
-    shape, items = case
-    x = numbered(shape)
-    try:
-        wanted = x[items]
-    except IndexError:  # what follows Ellipsis was drawn for an axis in front
-        with pytest.raises(TensorError):
-            Tensor(x)[items]
-        return
-    same(Tensor(x)[items], np.asarray(wanted))
-
-
-@settings(max_examples=60, deadline=None)
-@given(indexed(), st.data())
-def test_one_tensor_index(case: Case, data: st.DataObject) -> None:
-    shape, items = case
-    places = {i: item for i, item in enumerate(items) if isinstance(item, int)}
-    if not places:
-        return
-    x = numbered(shape)
-    try:
-        x[items]
-    except IndexError:
-        return
-    place = data.draw(st.sampled_from(sorted(places)))
-    limit = abs(places[place]) if places[place] < 0 else places[place] + 1
-    at = np.array(data.draw(st.lists(st.integers(-limit, limit - 1), max_size=3)), np.int64)
-    at = at.reshape(data.draw(st.sampled_from([at.shape, (*at.shape, 1), (1, *at.shape)])))
-    mixed = (*items[:place], at, *items[place + 1 :])
-    try:
-        wanted = x[mixed]
-    except IndexError:
-        return
-    same(Tensor(x)[mixed], wanted)
-    same(Tensor(x)[(*items[:place], Tensor(at), *items[place + 1 :])], wanted)
-
-
-@pytest.mark.parametrize("dtype", [d for d in dtypes.all if d is not dtypes.index], ids=str)
-def test_take_of_every_dtype(dtype: DType) -> None:
-    x = np.array([[0, 1], [2, 3], [1, 0]]).astype(dtype.numpy)
-    same(Tensor(x).take([2, 0, -1]), x[[2, 0, -1]])
-    same(Tensor(x).take(Tensor([[1]]), axis=-1), np.take(x, [[1]], axis=-1))
-    assert Tensor(x).take(1).shape == (2,)
-
-
-@pytest.mark.parametrize("dtype", dtypes.ints, ids=str)
-def test_positions_of_every_dtype(dtype: DType) -> None:
-    x = numbered((300,))
-    at = np.array([0, 5, 100]).astype(dtype.numpy)
-    same(Tensor(x)[Tensor(at)], x[at])
-
-
-def test_a_position_out_of_range_gives_zero() -> None:
-    assert Tensor([5.0, 6.0]).take([2, -3, 1]).tolist() == [0, 0, 6]
-
-
-def test_nan_and_infinity_are_taken_as_they_are_and_do_not_leak() -> None:
-    x = np.array([np.nan, np.inf, 1.0])
-    same(Tensor(x)[[2, 1, 0]], x[[2, 1, 0]])
-
-
-def test_one_hot() -> None:
-    at = np.array([[0, 2], [1, 5]])
-    found = Tensor(at).one_hot(3)
-    wanted = (at[..., None] == np.arange(3)).astype(np.int64)
-    same(found, wanted)
 
 
 @settings(max_examples=60, deadline=None)
@@ -271,18 +177,7 @@ ERRORS = [
     (lambda t: t.stack([t, t]), "stack: list is no tensor"),
     (lambda t: t.stack(np.ones((2, 3), np.float32)), "stack: ndarray is no tensor"),
     (lambda t: t.split([1, 2]), "split"),
-    (lambda t: t[2], "index: 2 along an axis of size 2"),
-    (lambda t: t[0, 0, 0], "index: 3 items"),
-    (lambda t: t[..., ...], "index: more than one"),
-    (lambda t: t[1.0], "index: float is no index"),
-    (lambda t: t[::0], "index"),
-    (lambda t: t[t > 0], "depends on data"),
-    (lambda t: t[True], "depends on data"),
-    (lambda t: t[t], "positions of dtype f32"),
-    (lambda t: t[[0], [1]], "more than one tensor"),
-    (lambda t: t.__setitem__(0, 1.0), "cannot be written"),
     (lambda t: t[0, 0].mT, "mT"),
-    (lambda t: t.take([0.5]), "positions of dtype"),
 ]
 
 

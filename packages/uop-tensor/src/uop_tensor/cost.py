@@ -58,7 +58,7 @@ def operands(node: UOp) -> tuple[UOp, ...]:
 class Costs:
     """`cost`: of an element of each node. `cheap`: the nodes that are never worth storing.
 
-    Cheap are leaves, movement and CASTs of cheap nodes, small values made of constants alone, and comparisons with a
+    Cheap are leaves, movement and casts of cheap nodes, small values made of constants alone, and comparisons with a
     counter, which is made of tables of constants, such as 0, 1, 2, ...: the code generators turn a counter into a loop
     index, and a sum over such a comparison, a one-hot, into one load.
     """
@@ -88,7 +88,7 @@ def costs(order: Iterable[UOp], outputs: set[UOp]) -> Costs:
         elif node.op is Ops.STACK or any(s in counters for s in operands(node)):
             counters.add(node)
         small = is_leaf(node) or (node not in variable and own <= SMALL)
-        view = (node.op in INDEX_MAPS or node.op is Ops.CAST) and node.src[0] in found.cheap
+        view = (node.op in INDEX_MAPS or node.op in (Ops.CAST, Ops.BITCAST)) and node.src[0] in found.cheap
         if small or view or (node.op in COMPARISONS and any(s in counters for s in node.src)):
             found.cheap.add(node)
         fixed = node in found.cheap or node.op in INDEX_MAPS

@@ -13,7 +13,7 @@ from . import compose, shapes
 from .creation import count
 from .errors import TensorError
 from .graph import detach, fold
-from .indexing import Indexing
+from .ordering import Ordering
 from .promotion import accumulator, as_float, promote
 from .value import Operand, device_beside, strong
 
@@ -46,7 +46,7 @@ def matmul(x: UOp, y: UOp) -> UOp:
     return fold(product, Ops.ADD, (product.ndim - 1,)).cast(dtype)
 
 
-class Functional(Indexing):
+class Functional(Ordering):
     """Tensors of f16 and bf16 are normalized in f32 and rounded once."""
 
     def matmul(self, other: Operand) -> Self:

@@ -1,194 +1,155 @@
-"""Reading parts of a tensor: numbers, slices, None, Ellipsis, and a tensor of integers. Week 5."""
+"""Reading and writing parts of a tensor: `x[...]` and `x[...] = y` as in NumPy. Week 5."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import index
-from types import EllipsisType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, cast
 
 import numpy as np
 
-from uop_ir import DType, Ops, UOp, dtypes
+from uop_ir import AddrSpace, DType, Ops, UOp, dtypes
 
-from . import shapes
-from .creation import count
-from .data import from_array
+from .data import Number, from_array
 from .errors import TensorError
-from .graph import fold, known_device, shape_of
+from .gradient import RULES
+from .graph import broadcast_to, detach, known_device, shape_of
+from .live import capture
+from .memory import numel
+from .picking import replaced
+from .promotion import DEFAULT, with_number
 from .reduce import Reduction
-from .value import Value
-
-Item: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | np.ndarray[Any, Any] | None"
-
-
-def take(x: UOp, at: UOp, axis: int) -> UOp:
-    """The elements of `x` at positions along an axis; the axes of `at` stand in the place of that axis.
-
-    A one-hot sum: `sum_n WHERE(n == at, x[n], 0)`, which the code generators turn into one read. A position
-    from -n to -1 counts from the end; one out of range gives 0.
-    """
-    n = shape_of(x)[axis]
-    if at.dtype.max < n:
-        at = at.cast(dtypes.i64)
-    if at.dtype.min < 0:
-        at = (at < 0).where(at + n, at)
-    kept = [a for a in range(x.ndim) if a != axis]
-    x_last = x.permute((*kept, axis))
-    before, after = x_last.shape[:axis], x_last.shape[axis:-1]
-    spread = x_last.reshape((*before, *(1,) * at.ndim, *after, n))
-    chosen = at.reshape((*at.shape, *(1,) * (len(after) + 1))).eq(count(n, at.dtype))
-    if x.dtype is dtypes.bool:
-        return fold((chosen & spread).cast(dtypes.u8), Ops.MAX, (x.ndim + at.ndim - 1,)).cast(dtypes.bool)
-    return fold(chosen.where(spread, 0), Ops.ADD, (x.ndim + at.ndim - 1,))
+from .selection import Array, Item, as_items, is_mask, select
+from .value import Value, grad_enabled
 
 
 class Indexing(Reduction):
-    """`x[...]` as in NumPy, with at most one tensor (array, list) of integers; nothing is ever written
-    through it.
+    """Indices are ints, slices of any step, None, Ellipsis, and tensors, arrays and lists of integers or bool, which
+    broadcast together and stand where NumPy puts them.
+
+    Positions in arrays and lists are checked at once. Those in tensors are not known: one out of range reads 0 and
+    writes nothing. A tensor of bool is read, as the shape of the result depends on it, so that it raises JitError
+    within jit; as the index of an assignment of what does not depend on how many are true it is not.
     """
 
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Self:
-        items = items if isinstance(items, tuple) else (items,)
-        x, axis, tensor_axis = self.uop, 0, -1
-        tensor: UOp | None = None
-        for item in _full(items, self.shape, known_device(x)):
-            if item is None:
-                x, axis = x.reshape((*x.shape[:axis], 1, *x.shape[axis:])), axis + 1
-            elif isinstance(item, slice):
-                x, axis = _sliced(x, axis, item), axis + 1
-            elif isinstance(item, UOp):
-                if tensor is not None:
-                    raise TensorError("index: more than one tensor", remedy="index one axis at a time")
-                tensor, tensor_axis, axis = item, axis, axis + 1
-            else:
-                x = _element(x, axis, item)
-        if tensor is not None:
-            x = take(x, tensor, tensor_axis)
-            if _scattered(items):
-                order = list(range(x.ndim))
-                moved = order[tensor_axis : tensor_axis + tensor.ndim]
-                x = x.permute(moved + [a for a in order if a not in moved])
-        return self._of(x)
+        """Raises TensorError for what does not fit the shape."""
+        return self._of(select(self.uop, as_items(items), _read).value)
 
-    def __setitem__(self, items: object, value: object) -> None:
-        raise TensorError(
-            "index: a tensor is a value and cannot be written in part",
-            remedy="use where, pad or cat, then assign",
-        )
+    def __setitem__(self, items: Item | tuple[Item, ...], value: object) -> None:
+        """Give this tensor the value that has `value`, broadcast and cast to its dtype, in the place of `x[items]`.
 
-    def take(self, indices: Value | Sequence[Any] | np.ndarray[Any, Any] | int, axis: int = 0) -> Self:
-        """The elements at `indices` along an axis; the axes of `indices` stand in its place.
-
-        Negative positions count from the end; one out of range gives 0.
+        As with `assign`, what was computed from the old value keeps it, views too. Where a position is named twice
+        the last element is taken. The gradient goes to `value`, and to the old value where that stays. Raises
+        TensorError for what does not fit the shape, and for a tensor with `requires_grad`, outside of `no_grad`.
         """
-        at = shapes.one_axis("take", self.ndim, axis)
-        given = np.asarray(indices) if isinstance(indices, int) else indices
-        positions = _positions("take", given, known_device(self.uop))
-        return self._of(take(self.uop, positions, at))
-
-    def one_hot(self, classes: int, dtype: DType = dtypes.i64) -> Self:
-        """A new last axis of `classes` elements: 1 at the position that this integer names, else 0."""
-        at = _positions("one_hot", self, None)
-        wide = at if at.dtype.max >= classes else at.cast(dtypes.i64)
-        return self._of(wide.reshape((*wide.shape, 1)).eq(count(classes, wide.dtype)).cast(dtype))
+        if self._requires_grad and grad_enabled():
+            raise TensorError(
+                "index: a tensor with requires_grad is written in part, where no gradient could flow",
+                remedy="write within no_grad(), or use where",
+            )
+        new = written(self.uop, as_items(items), as_value(self.uop, value))
+        self._rebind(new if grad_enabled() else detach(new))
 
 
-def _positions(method: str, given: Value | Sequence[Any] | np.ndarray[Any, Any], device: str | None) -> UOp:
-    """Positions as a node of an integer dtype; those of a list or an array go to `device`."""
-    if isinstance(given, Value):
-        node = given.uop
-    else:
-        array = np.asarray(given)
-        node = from_array(array.astype(np.int64) if array.size == 0 else array, device)
-    if node.dtype is dtypes.bool:
-        raise TensorError(
-            f"{method}: a bool tensor as an index gives a shape that depends on data",
-            remedy="use where, or multiply by the mask",
-        )
-    if not node.dtype.is_int:
-        raise TensorError(
-            f"{method}: positions of dtype {node.dtype}", remedy="positions are integers; cast them"
-        )
-    return node
+def _read(mask: Value) -> Array:
+    trace = capture()
+    if trace is not None:
+        trace.forbid("a bool index", "use where or masked_fill, or index the result after the call")
+    return mask._data("index")
 
 
-def _full(
-    items: tuple[Item, ...], shape: tuple[int, ...], device: str | None
-) -> list[int | slice | UOp | None]:
-    """The items with Ellipsis, and what is left out at the end, written as slices; tensors as nodes."""
-    used = sum(item is not None and item is not Ellipsis for item in items)
-    dots = sum(item is Ellipsis for item in items)
-    if used > len(shape) or dots > 1:
-        what = "more than one ..." if dots > 1 else f"{used} items"
-        raise TensorError(f"index: {what} for a tensor of shape {shape}")
-    if dots == 0:
-        items = (*items, Ellipsis)
-    out: list[int | slice | UOp | None] = []
-    for item in items:
-        if item is Ellipsis:
-            out.extend([slice(None)] * (len(shape) - used))
-        else:
-            out.append(_item(item, device))
-    return out
-
-
-def _item(item: Item, device: str | None) -> int | slice | UOp | None:
-    if item is None or isinstance(item, slice):
-        return item
-    if isinstance(item, Value | list | np.ndarray | bool | np.bool_):
-        return _positions("index", item if isinstance(item, Value | list) else np.asarray(item), device)
+def as_value(x: UOp, value: object) -> UOp:
+    """What is written, in the dtype of `x`."""
+    home = known_device(x)
+    if isinstance(value, Value):
+        device = known_device(value.uop)
+        if home is not None and device is not None and device != home:
+            raise TensorError(
+                f"index: a value on {device} is written to a tensor on {home}",
+                remedy="move it with .to(device)",
+            )
+        weak = value._weak  # a number that takes the dtype of x, if x holds it
+        if weak is not None and with_number("index", x.dtype, weak.kind()) is x.dtype:
+            return weak.node(x.dtype)
+        return value.uop.cast(x.dtype)
+    if type(value) in DEFAULT:
+        return _number(x.dtype, cast(Number, value))
     try:
-        return index(item)  # type: ignore[arg-type]  # what is no int is refused here
-    except TypeError:
-        raise TensorError(
-            f"index: {type(item).__name__} is no index",
-            remedy="an int, a slice, None, ... or a tensor of integers",
-        ) from None
+        return from_array(np.asarray(value), home).cast(x.dtype)
+    except ValueError as error:
+        raise TensorError(f"index: {error}", remedy="nested lists need rows of equal length") from None
 
 
-def _scattered(items: tuple[Item, ...]) -> bool:
-    """Whether a slice, None or ... stands between ints and the tensor: then NumPy puts the tensor's axes in
-    front.
-    """
-    places = [i for i, item in enumerate(items) if not isinstance(item, slice | EllipsisType | None)]
-    return places != list(range(places[0], places[0] + len(places)))
+def _number(dtype: DType, value: Number) -> UOp:
+    if dtype.is_int and isinstance(value, float):
+        return UOp.const(dtypes.f64, value).cast(dtype)
+    if dtype.is_int:
+        with_number("index", dtype, value)
+    return UOp.const(dtype, value != 0 if dtype is dtypes.bool else value)
 
 
-def _element(x: UOp, axis: int, at: int) -> UOp:
-    size = shape_of(x)[axis]
-    if not -size <= at < size:
-        raise TensorError(f"index: {at} along an axis of size {size}", remedy=f"from {-size} to {size - 1}")
-    at %= size
-    cut = x.shrink(_along(x, axis, (at, at + 1), whole=x.shape))
-    return cut.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
-
-
-def _sliced(x: UOp, axis: int, item: slice) -> UOp:
-    size = shape_of(x)[axis]
-    try:
-        start, stop, step = item.indices(size)
-    except (TypeError, ValueError) as error:
-        raise TensorError(f"index: {item}: {error}") from None
-    length = len(range(start, stop, step))
-    if length == 0:
-        return x.shrink(_along(x, axis, (0, 0), whole=x.shape))
-    if step < 0:
-        x = x.flip([a == axis for a in range(x.ndim)])
-        start, step = size - 1 - start, -step
-    end = start + (length - 1) * step + 1
-    x = x.shrink(_along(x, axis, (start, end), whole=x.shape))
-    if step == 1:
+def written(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp:
+    """`x` with a value in the place of `x[items]`."""
+    masked = _masked(x, items, value)
+    if masked is not None:
+        return masked
+    ground = UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)  # no movement op sees through it: the way back ends there
+    found = select(ground, items, _read)
+    value = _fitted(value, found.shape)
+    if 0 in found.shape:
         return x
-    # every step-th element: fill up to a multiple, then take the first of each group
-    x = x.pad(_along(x, axis, (0, length * step - (end - start)), whole=None))
-    x = x.reshape((*x.shape[:axis], length, step, *x.shape[axis + 1 :]))
-    x = x.shrink(_along(x, axis + 1, (0, 1), whole=x.shape))
-    return x.reshape((*x.shape[: axis + 1], *x.shape[axis + 2 :]))
+    if found.at is not None:
+        view, place, at = found.view.substitute({ground: x}), found.place, found.at
+        before, after = found.shape[:place], found.shape[place + at.ndim :]
+        values = value.reshape((*before, numel(at.shape), *after))
+        rows = replaced(found._replace(view=view).rows, at.reshape((numel(at.shape),)), values, place)
+        value = found.of_rows(rows)
+    placed = _back(found.view, ground, value)
+    if numel(found.view.shape) == numel(x.shape):
+        return placed
+    return _back(found.view, ground, broadcast_to(UOp.const(dtypes.bool, True), value.shape)).where(placed, x)
 
 
-def _along(
-    x: UOp, axis: int, pair: tuple[int, int], whole: tuple[int | UOp, ...] | None
-) -> list[tuple[int, int | UOp]]:
-    """`pair` for one axis; the others whole (of a SHRINK, which gets their sizes) or not padded (None)."""
-    return [pair if a == axis else (0, whole[a] if whole else 0) for a in range(x.ndim)]
+def _back(view: UOp, ground: UOp, value: UOp) -> UOp:
+    """Each element of a value where that of a view came from, 0 elsewhere: what the gradient of a view does."""
+    while view is not ground:
+        rule = RULES[view.op]
+        assert rule is not None
+        (placed,) = rule(view, value)
+        assert placed is not None
+        view, value = view.src[0], placed
+    return value
+
+
+def _masked(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp | None:
+    """`written` for one mask, beside it only slices of all, and a value that is the same for all that is true."""
+    whole = [item is Ellipsis or (isinstance(item, slice) and item == slice(None)) for item in items]
+    if whole.count(False) != 1 or not is_mask(items[whole.index(False)]):
+        return None
+    place = whole.index(False)
+    mask: Value | Array = items[place]
+    dots = [item is Ellipsis for item in items]
+    before = x.ndim - mask.ndim - (len(items) - place - 1) if any(dots[:place]) else place
+    after = x.ndim - mask.ndim - before
+    fits = before >= place - 1 and after >= len(items) - place - 1 - sum(dots[place:]) and sum(dots) < 2
+    if not fits or mask.shape != x.shape[before : before + mask.ndim]:
+        return None
+    if value.ndim > after:
+        if value.shape[value.ndim - after - 1] != 1:
+            return None
+        front, back = value.shape[: value.ndim - after - 1], value.shape[value.ndim - after :]
+        value = value.reshape((*front, *(1,) * mask.ndim, *back))
+    node = mask.uop if isinstance(mask, Value) else from_array(mask, known_device(x))
+    return node.reshape((*mask.shape, *(1,) * after)).where(_fitted(value, shape_of(x)), x)
+
+
+def _fitted(value: UOp, shape: tuple[int, ...]) -> UOp:
+    """A value broadcast to the shape of what it replaces; axes of size 1 in front are dropped, as NumPy does."""
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = value.reshape(value.shape[1:])
+    sizes = (1,) * (len(shape) - value.ndim) + shape_of(value)
+    if len(sizes) != len(shape) or any(a not in (1, b) for a, b in zip(sizes, shape, strict=True)):
+        raise TensorError(
+            f"index: a value of shape {value.shape} is written to {shape}",
+            remedy="aligned on the right, sizes must be equal or 1",
+        )
+    return broadcast_to(value, shape)

@@ -1,0 +1,256 @@
+"""The order of elements: sort, topk, median, quantile, search in what is sorted, distinct elements. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import numpy as np
+
+from uop_ir import Ops, UOp, dtypes
+
+from . import compose, shapes
+from .data import Number, from_array
+from .errors import TensorError
+from .gather import Gather
+from .graph import broadcast_to, known_device, shape_of
+from .picking import grouped, picked, picked_along, wrapped
+from .promotion import DEFAULT, accumulator, as_float, promote
+from .selection import Array
+from .sorting import order
+from .value import Operand, Value, device_beside, strong
+
+
+class Ordering(Gather):
+    """NaN is greater than all other elements. What is sorted takes its gradient to where it came from.
+
+    To sort n elements costs n log(n)^2 comparisons.
+    """
+
+    def sort(self, axis: int = -1, descending: bool = False, stable: bool = True) -> tuple[Self, Self]:
+        """The elements along an axis in order, and the positions (i64) that they had.
+
+        Equal elements stay in their order, whatever `stable` says.
+        """
+        at = shapes.one_axis("sort", self.ndim, axis)
+        found = order(self.uop, at, descending)
+        return self._of(picked_along(self.uop, found, at)), self._of(found.cast(dtypes.i64))
+
+    def argsort(self, axis: int = -1, descending: bool = False, stable: bool = True) -> Self:
+        """The positions of `sort`."""
+        at = shapes.one_axis("argsort", self.ndim, axis)
+        return self._of(order(self.uop, at, descending).cast(dtypes.i64))
+
+    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
+        """The `k` greatest elements along an axis (or the least), and the positions (i64) that they had.
+
+        They are in order, whatever `sorted_` says; of equal elements the first ones are taken.
+        """
+        at = shapes.one_axis("topk", self.ndim, axis)
+        size = self.shape[at]
+        if not 0 <= k <= size:
+            raise TensorError(f"topk: {k} elements along an axis of size {size}", remedy=f"0 to {size}")
+        found = order(self.uop, at, largest)
+        found = found.shrink([(0, k if a == at else s) for a, s in enumerate(shape_of(found))])
+        return self._of(picked_along(self.uop, found, at)), self._of(found.cast(dtypes.i64))
+
+    def kthvalue(self, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Self, Self]:
+        """The element that is the k-th of the sorted ones, counted from 1, and the position (i64) that it had."""
+        at = shapes.one_axis("kthvalue", self.ndim, axis)
+        if not 1 <= k <= self.shape[at]:
+            raise TensorError(
+                f"kthvalue: number {k} along an axis of size {self.shape[at]}", remedy="counted from 1"
+            )
+        place = broadcast_to(UOp.const(dtypes.u32, k - 1), _one_along(self.shape, at))
+        return self._ranked(order(self.uop, at, False), place, at, keepdim)
+
+    def median(self, axis: int | None = None, keepdim: bool = False) -> Self | tuple[Self, Self]:
+        """The middle element, the lower of two; NaN where there is one. Along an axis, with the position it had.
+
+        `quantile(0.5)` is the mean of the middle two.
+        """
+        x = self.reshape(-1) if axis is None else self
+        at = shapes.one_axis("median", x.ndim, 0 if axis is None else axis)
+        size = x.shape[at]
+        if size == 0:
+            raise TensorError(
+                f"median: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
+            )
+        found = order(x.uop, at, False)
+        last = picked_along(x.uop, found, at).shrink(
+            [(size - 1 if a == at else 0, s) for a, s in enumerate(x.shape)]
+        )
+        place = compose.is_nan(last).where(UOp.const(dtypes.u32, size - 1), (size - 1) // 2)
+        values, indices = x._ranked(found, place, at, keepdim)
+        if axis is not None:
+            return values, indices
+        return values.reshape((1,) * self.ndim) if keepdim else values
+
+    def _ranked(self, found: UOp, place: UOp, axis: int, keepdim: bool) -> tuple[Self, Self]:
+        """The elements that come in some place of the order along an axis, and their positions."""
+        position = picked_along(found, place, axis)
+        value = picked_along(self.uop, position, axis)
+        shape = position.shape if keepdim else (*position.shape[:axis], *position.shape[axis + 1 :])
+        return self._of(value.reshape(shape)), self._of(position.reshape(shape).cast(dtypes.i64))
+
+    def quantile(
+        self,
+        q: Number | Sequence[float] | Array | Value,
+        axis: int | None = None,
+        keepdim: bool = False,
+        interpolation: str = "linear",
+    ) -> Self:
+        """What a part `q` (0 to 1) of the elements along an axis (None: of all) is below; NaN where there is one.
+
+        Several `q` make an axis in front; those in a tensor are read. Between two elements, `interpolation` is
+        "linear", "lower", "higher", "midpoint" or "nearest" (halves to the even one). Integers are computed as f32.
+        """
+        parts = np.asarray(q._data("quantile") if isinstance(q, Value) else q, np.float64)
+        if parts.ndim > 1 or not ((parts >= 0) & (parts <= 1)).all():
+            raise TensorError(
+                f"quantile: q={parts.tolist()}", remedy="a number from 0 to 1, or a vector of them"
+            )
+        if interpolation not in _BETWEEN:
+            raise TensorError(
+                f"quantile: interpolation={interpolation!r}", remedy=f"one of {', '.join(_BETWEEN)}"
+            )
+        x = self.reshape(-1) if axis is None else self
+        at = shapes.one_axis("quantile", x.ndim, 0 if axis is None else axis)
+        size = x.shape[at]
+        if size == 0:
+            raise TensorError(
+                f"quantile: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
+            )
+        dtype = as_float(self.dtype)
+        node = x.uop.cast(dtype)
+        ordered = picked_along(node, order(node, at, False), at).cast(accumulator(dtype))
+        place = parts.reshape(-1) * (size - 1)
+        below = np.floor(place)
+        home = known_device(self.uop)
+        low, high, last = (
+            picked(ordered, from_array(np.asarray(p, np.int32), home), at)
+            for p in (below, np.minimum(below + 1, size - 1), np.full(len(place), size - 1))
+        )
+        along = (len(place),) + (1,) * (x.ndim - at - 1)
+        weight = from_array(_BETWEEN[interpolation](place), home).reshape(along).cast(low.dtype)
+        way = high - low
+        out = (weight < 0.5).where(low + way * weight, high - way * (1 - weight))
+        out = weight.eq(0).where(low, out)  # an infinity less itself is none
+        out = compose.is_nan(last).where(last, out).permute([at, *(a for a in range(x.ndim) if a != at)])
+        kept = [1] * self.ndim if axis is None else [1 if a == at else s for a, s in enumerate(self.shape)]
+        shape = kept if keepdim else out.shape[1:]
+        return self._of(out.cast(dtype).reshape((*out.shape[: parts.ndim], *shape)))
+
+    def searchsorted(self, values: Operand, right: bool = False, side: str | None = None) -> Self:
+        """Where `values` would be inserted into this tensor, sorted along its last axis, so that it stays sorted (i64).
+
+        In front of equal elements, or behind them with `right` or `side="right"`. A vector takes values of any shape;
+        otherwise values have the same sizes along all axes but the last. Each takes log(n) reads.
+        """
+        if side not in (None, "left", "right") or (side == "left" and right):
+            raise TensorError(
+                f"searchsorted: side={side!r}, right={right}", remedy='side is "left" or "right"'
+            )
+        if self.ndim == 0:
+            raise TensorError("searchsorted: in a tensor of shape ()", remedy="sort along an axis")
+        x, wanted = _alike("searchsorted", self, values)
+        if self.ndim > 1 and (wanted.ndim != self.ndim or wanted.shape[:-1] != self.shape[:-1]):
+            raise TensorError(
+                f"searchsorted: values of shape {wanted.shape} in a tensor of shape {self.shape}",
+                remedy="the axes in front must be equal",
+            )
+        return self._of(_search(x, wanted, right or side == "right").cast(dtypes.i64))
+
+    def bucketize(self, boundaries: Operand, right: bool = False) -> Self:
+        """`boundaries.searchsorted(self, right)`, of a sorted vector."""
+        limits = strong("bucketize", boundaries, device_beside(self))
+        if not isinstance(limits, UOp) or limits.ndim != 1:
+            raise TensorError("bucketize: boundaries are a sorted vector", remedy="give a tensor or an array")
+        return self._of(limits).searchsorted(self, right)
+
+    def unique(
+        self,
+        sorted_: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+    ) -> Self | tuple[Self, ...]:
+        """The distinct elements in order, or the distinct parts along an axis.
+
+        With them, where asked for: which of them each element (or part) is, and how often each stands there (i64). Each
+        NaN is distinct. The elements are read, and the results are constants to `backward`.
+        """
+        at = None if axis is None else shapes.one_axis("unique", self.ndim, axis)
+        found = np.unique(
+            self._data("unique"), return_inverse=True, return_counts=True, axis=at, equal_nan=False
+        )
+        shape = self.shape if at is None else (self.shape[at],)
+        wanted = (found[0], found[1].reshape(shape), found[2])
+        home = known_device(self.uop)
+        chosen = [a for a, want in zip(wanted, (True, return_inverse, return_counts), strict=True) if want]
+        made = tuple(self._of(from_array(a, home)) for a in chosen)
+        return made if len(made) > 1 else made[0]
+
+    def bincount(self, weights: Self | None = None, minlength: int = 0) -> Self:
+        """How often 0, 1, 2, ... stand in a vector of integers (i64), or the sums of what `weights` has there.
+
+        The result has `minlength` elements, or as many as the greatest integer, which is read, asks for.
+        """
+        if self.ndim != 1 or not self.dtype.is_int:
+            raise TensorError(f"bincount: {self.dtype}{self.shape}", remedy="give a vector of integers")
+        if weights is not None and weights.shape != self.shape:
+            raise TensorError(
+                f"bincount: weights of shape {weights.shape} for {self.shape}", remedy="one weight an element"
+            )
+        data = self._data("bincount")
+        if data.min(initial=0) < 0:
+            raise TensorError(f"bincount: {data.min()}", remedy="integers from 0")
+        n = max(int(data.max(initial=-1)) + 1, minlength)
+        given = UOp.const(dtypes.i64, 1) if weights is None else weights.uop
+        dtype = given.dtype if weights is None or given.dtype.is_float else dtypes.f64
+        total = grouped(Ops.ADD, broadcast_to(given.cast(dtype), self.shape), wrapped(self.uop, n), 0, n)
+        return self._of(total.cast(dtype))
+
+
+def _one_along(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], 1, *shape[axis + 1 :])
+
+
+#: By name: where between the two elements around it a place lies, from 0 to 1.
+_BETWEEN: dict[str, Callable[[Array], Array]] = {
+    "linear": lambda place: place - np.floor(place),
+    "lower": np.zeros_like,
+    "higher": lambda place: np.ceil(place) - np.floor(place),
+    "midpoint": lambda place: (np.ceil(place) - np.floor(place)) / 2,
+    "nearest": lambda place: np.rint(place) - np.floor(place),
+}
+
+
+def _alike(method: str, *given: Operand) -> tuple[UOp, ...]:
+    """Nodes of one dtype, which need not broadcast."""
+    device = device_beside(*given)
+    nodes = [
+        n if isinstance(n, UOp) else UOp.const(DEFAULT[type(n)], n)
+        for n in (strong(method, x, device) for x in given)
+    ]
+    dtype = promote(method, *(n.dtype for n in nodes))
+    return tuple(n.cast(dtype) for n in nodes)
+
+
+def _search(x: UOp, values: UOp, right: bool) -> UOp:
+    """How many elements of the last axis are less than each value (`right`: at most equal): bit by bit, from above."""
+    n = shape_of(x)[-1]
+    found = broadcast_to(UOp.const(dtypes.u32, 0), values.shape)
+    for bit in reversed(range(n.bit_length())):
+        more = found + (1 << bit)
+        here = picked(x, more - 1, 0) if x.ndim == 1 else picked_along(x, more - 1, x.ndim - 1)
+        before = compose.invert(_less(values, here)) if right else _less(here, values)
+        found = (before & (more < n + 1)).where(more, found)
+    return found
+
+
+def _less(x: UOp, y: UOp) -> UOp:
+    """x < y, where NaN is greater than all other numbers."""
+    if not x.dtype.is_float:
+        return x < y
+    return (x < y) | (compose.is_nan(y) & x.eq(x))

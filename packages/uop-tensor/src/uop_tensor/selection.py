@@ -1,0 +1,262 @@
+"""What an index selects: numbers, slices, None and Ellipsis make a view, all else positions along its axes. Week 5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from operator import index
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from uop_ir import UOp, dtypes
+
+from .data import from_array
+from .errors import TensorError
+from .graph import broadcast_to, known_device, shape_of
+from .picking import picked, wrapped
+from .shapes import broadcast
+from .value import Value
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Item: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | Array | None"
+#: The elements of a mask; what reads them raises JitError while jit traces.
+Read: TypeAlias = "Callable[[Value], Array]"
+#: Positions along an axis, or for every axis (None): an array that was checked, or a node.
+Positions: TypeAlias = "tuple[int | None, Array | UOp]"
+
+
+class Selection(NamedTuple):
+    """`x[items]`: of `view`, a view of x, the axes `axes` give way to those of `at`, which stand behind `place` others.
+
+    `at` counts along `axes` as if they were one axis; None: the view is all.
+    """
+
+    view: UOp
+    axes: tuple[int, ...]
+    place: int
+    at: UOp | None
+
+    @property
+    def value(self) -> UOp:
+        """The elements."""
+        return self.view if self.at is None else picked(self.rows, self.at, self.place)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the elements."""
+        rows = shape_of(self.rows)
+        at = self.at
+        return rows if at is None else (*rows[: self.place], *shape_of(at), *rows[self.place + 1 :])
+
+    @property
+    def rows(self) -> UOp:
+        """The view with `axes` made one, at `place`."""
+        if self.at is None:
+            return self.view
+        x = self.view.permute(self._order)
+        sizes, after = shape_of(x), self.place + len(self.axes)
+        return x.reshape((*sizes[: self.place], prod(sizes[self.place : after]), *sizes[after:]))
+
+    def of_rows(self, rows: UOp) -> UOp:
+        """The view whose `rows` these are."""
+        if self.at is None:
+            return rows
+        order = self._order
+        split = rows.reshape([self.view.shape[a] for a in order])
+        return split.permute(sorted(range(len(order)), key=order.__getitem__))
+
+    @property
+    def _order(self) -> list[int]:
+        others = [a for a in range(self.view.ndim) if a not in self.axes]
+        return [*others[: self.place], *self.axes, *others[self.place :]]
+
+
+def as_items(given: object) -> tuple[Any, ...]:
+    """What stands between brackets, as a tuple of ints, slices, None, Ellipsis, arrays of integers or bool, tensors."""
+    return tuple(_item(i) for i in (given if isinstance(given, tuple) else (given,)))
+
+
+def _item(item: object) -> object:
+    if item is None or item is Ellipsis or isinstance(item, slice | Value):
+        return item
+    if isinstance(item, list | tuple | range | np.ndarray | bool | np.bool_):
+        return host_positions("index", item)
+    try:
+        return index(item)  # type: ignore[arg-type]  # what is no int is refused here
+    except TypeError:
+        raise TensorError(
+            f"index: {type(item).__name__} is no index",
+            remedy="an int, a slice, None, ..., or a tensor, array or list of integers or bool",
+        ) from None
+
+
+def host_positions(method: str, given: object) -> int | Array:
+    """Positions or a mask from Python or NumPy: an int, or an array of integers or bool."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise TensorError(f"{method}: {error}", remedy="nested lists need rows of equal length") from None
+    if array.size == 0 and not isinstance(given, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biu":
+        raise TensorError(
+            f"{method}: positions of dtype {array.dtype}", remedy="positions are integers, masks are bool"
+        )
+    return int(array) if array.ndim == 0 and array.dtype.kind != "b" else array
+
+
+def is_mask(item: object) -> bool:
+    """Whether an item is a tensor or an array of bool."""
+    if isinstance(item, Value):
+        return item.dtype is dtypes.bool
+    return isinstance(item, np.ndarray) and item.dtype.kind == "b"
+
+
+def select(x: UOp, items: tuple[Any, ...], read: Read) -> Selection:
+    """What `x[items]` is. Raises TensorError for items that do not fit the shape."""
+    free = x.ndim - sum(map(_taken, items))
+    if free < 0 or sum(item is Ellipsis for item in items) > 1:
+        what = f"{x.ndim - free} items" if free < 0 else "more than one ..."
+        raise TensorError(f"index: {what} for a tensor of shape {x.shape}")
+    y, axis = x, 0
+    found: list[Positions] = []
+    numbers: list[int] = []  # which items are numbers or positions
+    place = 0  # the axis of the first of them
+    for number, item in enumerate(items):
+        if item is None:
+            y, axis = y.reshape((*y.shape[:axis], 1, *y.shape[axis:])), axis + 1
+        elif item is Ellipsis:
+            axis += free
+        elif isinstance(item, slice):
+            y, axis = _sliced(y, axis, item), axis + 1
+        else:
+            place = axis if not numbers else place
+            numbers.append(number)
+            if isinstance(item, int):
+                y = _element(y, axis, item)
+                continue
+            new = _positions(y, axis, item, read)
+            found += new
+            axis += sum(a is not None for a, _ in new)
+    if not found:
+        return Selection(y, (), 0, None)
+    if numbers != list(range(numbers[0], numbers[-1] + 1)):
+        place = 0
+    axes = tuple(a for a, _ in found if a is not None)
+    if not axes:  # True or False alone: an axis of one element, or none
+        (length,) = _together([p for _, p in found])
+        y = y.reshape((*y.shape[:place], 1, *y.shape[place:]))
+        return Selection(y.shrink(_along(y, place, (0, length), whole=y.shape)), (), 0, None)
+    return Selection(y, axes, place, _flat(y, found, known_device(x)))
+
+
+def _taken(item: object) -> int:
+    """How many axes an item takes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if is_mask(item) and isinstance(item, Value | np.ndarray) else 1
+
+
+def _positions(y: UOp, axis: int, item: Array | Value, read: Read) -> list[Positions]:
+    """An array or tensor as positions along axes of `y` from `axis` on; a mask as one array of positions an axis."""
+    sizes = shape_of(y)[axis : axis + _taken(item)]
+    if is_mask(item):
+        if item.shape != sizes:
+            raise TensorError(
+                f"index: a mask of shape {item.shape} for axes of sizes {sizes}",
+                remedy="a mask has the sizes of the axes that it indexes",
+            )
+        mask = read(item) if isinstance(item, Value) else item
+        if mask.ndim == 0:
+            return [(None, np.zeros(int(mask), np.int64))]
+        return [(axis + i, at) for i, at in enumerate(mask.nonzero())]
+    if isinstance(item, Value):
+        return [(axis, device_positions("index", item, sizes[0]))]
+    return [(axis, checked("index", item, sizes[0]))]
+
+
+def device_positions(method: str, given: Value, size: int) -> UOp:
+    """A tensor of positions as a node; negative ones are counted from the end of an axis."""
+    if not given.dtype.is_int:
+        raise TensorError(
+            f"{method}: positions of dtype {given.dtype}", remedy="positions are integers; cast them"
+        )
+    return wrapped(given.uop, size)
+
+
+def checked(method: str, at: Array, size: int) -> Array:
+    """Positions along an axis, from 0. Raises TensorError where one is out of range."""
+    wrong = (at >= size) | (at.astype(np.int64) < -size)
+    if wrong.any():
+        raise TensorError(
+            f"{method}: {at[wrong].flat[0]} along an axis of size {size}",
+            remedy=f"from {-size} to {size - 1}" if size else "it has no elements",
+        )
+    return np.where(at < 0, at + size, at).astype(np.int64)
+
+
+def _together(given: Sequence[Array | UOp]) -> tuple[int, ...]:
+    """The shape of all positions together."""
+    return tuple(int(n) for n in broadcast("index", *(p.shape for p in given)) if isinstance(n, int))
+
+
+def _flat(y: UOp, found: Sequence[Positions], device: str | None) -> UOp:
+    """Positions along several axes of `y` as positions along all of them made one; -1 where one is out of range."""
+    shape = _together([p for _, p in found])
+    sizes = [1 if a is None else shape_of(y)[a] for a, _ in found]
+    dtype = dtypes.i32 if prod(sizes) <= dtypes.i32.max else dtypes.i64
+    arrays = [p for _, p in found if isinstance(p, np.ndarray)]
+    if len(arrays) == len(found):
+        at = np.ravel_multi_index(np.broadcast_arrays(*arrays), sizes) if prod(sizes) else np.zeros(shape)
+        return from_array(np.asarray(at, dtype.numpy), device)
+    nodes = [from_array(p, device) if isinstance(p, np.ndarray) else p for _, p in found]
+    if len(nodes) == 1:
+        return nodes[0]
+    total, valid = UOp.const(dtype, 0), UOp.const(dtypes.bool, True)
+    for node, size in zip(nodes, sizes, strict=True):
+        inside = (node < size) & ((node < 0) ^ True)
+        total = total * size + inside.where(node, 0).cast(dtype)
+        valid = valid & inside
+    return broadcast_to(valid.where(total, -1), shape)
+
+
+def _element(x: UOp, axis: int, at: int) -> UOp:
+    size = shape_of(x)[axis]
+    if not -size <= at < size:
+        raise TensorError(f"index: {at} along an axis of size {size}", remedy=f"from {-size} to {size - 1}")
+    at %= size
+    cut = x.shrink(_along(x, axis, (at, at + 1), whole=x.shape))
+    return cut.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
+def _sliced(x: UOp, axis: int, item: slice) -> UOp:
+    size = shape_of(x)[axis]
+    try:
+        start, stop, step = item.indices(size)
+    except (TypeError, ValueError) as error:
+        raise TensorError(f"index: {item}: {error}") from None
+    length = len(range(start, stop, step))
+    if length == 0:
+        return x.shrink(_along(x, axis, (0, 0), whole=x.shape))
+    if step < 0:
+        x = x.flip([a == axis for a in range(x.ndim)])
+        start, step = size - 1 - start, -step
+    end = start + (length - 1) * step + 1
+    x = x.shrink(_along(x, axis, (start, end), whole=x.shape))
+    if step == 1:
+        return x
+    # every step-th element: fill up to a multiple, then take the first of each group
+    x = x.pad(_along(x, axis, (0, length * step - (end - start)), whole=None))
+    x = x.reshape((*x.shape[:axis], length, step, *x.shape[axis + 1 :]))
+    x = x.shrink(_along(x, axis + 1, (0, 1), whole=x.shape))
+    return x.reshape((*x.shape[: axis + 1], *x.shape[axis + 2 :]))
+
+
+def _along(
+    x: UOp, axis: int, pair: tuple[int, int], whole: tuple[int | UOp, ...] | None
+) -> list[tuple[int, int | UOp]]:
+    """`pair` for one axis; the others whole (of a SHRINK, which gets their sizes) or not padded (None)."""
+    return [pair if a == axis else (0, whole[a] if whole else 0) for a in range(x.ndim)]
