@@ -178,7 +178,6 @@ def test_a_scalar_may_have_any_name(
         "f32x8",
         "max_i32",
         "unix",
-        "why?7",
     ]
     lines = ["%0 = buffer 3 : dtype=i32 slot=0"]
     for n, name in enumerate(names):
