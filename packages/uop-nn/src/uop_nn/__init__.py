@@ -9,7 +9,7 @@ from .data import DataError, MissingDataError, Mnist, load_mnist, load_text, loa
 from .ema import Ema
 from .gpt import Gpt, GptConfig
 from .gradients import GradientAccumulator, clip_grad_norm, clip_grad_value
-from .layers import Embedding, Linear
+from .layers import Dropout, Embedding, Linear
 from .mlp import Mlp
 from .module import ModelError, Module, Sequential
 from .muon import Muon
@@ -34,6 +34,7 @@ __all__ = [
     "Constant",
     "Cosine",
     "DataError",
+    "Dropout",
     "Ema",
     "Embedding",
     "FeedForward",

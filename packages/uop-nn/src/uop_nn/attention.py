@@ -8,7 +8,7 @@ from uop_tensor import Tensor
 
 from . import init
 from .cache import LayerCache
-from .layers import Linear, check_generator
+from .layers import Dropout, Linear, check_generator
 from .module import ModelError, Module, positive
 from .norms import LayerNorm
 
@@ -68,15 +68,18 @@ class Block(Module):
         generator: np.random.Generator | None = None,
         *,
         out_std: float = STD,
+        dropout: float = 0.0,
     ) -> None:
+        """In training, `dropout` is the probability with which an element of what is added is dropped."""
         self.norm1 = LayerNorm(width)
         self.attention = CausalSelfAttention(width, heads, generator, out_std=out_std)
         self.norm2 = LayerNorm(width)
         self.feed_forward = FeedForward(width, generator, out_std=out_std)
+        self.dropout = Dropout(dropout)
 
     def __call__(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
-        x = x + self.attention(self.norm1(x), cache)
-        return x + self.feed_forward(self.norm2(x))
+        x = x + self.dropout(self.attention(self.norm1(x), cache))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
 
 
 class MultiheadAttention(Module):

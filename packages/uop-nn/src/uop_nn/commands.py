@@ -10,8 +10,8 @@ from typing import Any
 from uop_ir import CommandParser
 
 from .checkpoint import CheckpointError, load_checkpoint
-from .options import TrainOptions, add_options, resumed
-from .rates import warmup_cosine
+from .options import TrainOptions, add_options, read_config, resumed
+from .recipes import learning_rate
 from .sample import TEMPERATURE, Sampler, default_prompt, load_gpt
 from .train_gpt import GptOptions, gpt_trainer, print_sample
 from .train_mnist import MnistOptions, mnist_trainer
@@ -47,7 +47,9 @@ def train(argv: list[str]) -> int:
     """Train a model, with progress, checkpoints and a plot of the losses."""
     given = vars(_train_parser().parse_args(argv))
     name, resume = given.pop("kind"), given.pop("resume")
-    folder = given.pop("out")
+    folder, config = given.pop("out"), given.pop("config")
+    if config is not None:
+        given = {**read_config(config, KINDS[name].options), **given}
     return run(name, folder, given, resume=resume)
 
 
@@ -76,13 +78,8 @@ def run(name: str, folder: Path, given: dict[str, Any], *, resume: bool = False)
 
 
 def schedule(options: TrainOptions) -> Schedule:
-    """The learning rate warms up, then falls along a cosine."""
-    return Schedule(
-        options.steps,
-        lambda step: warmup_cosine(step, options.steps, options.lr, warmup=options.warmup),
-        options.validate_every,
-        options.checkpoint_every,
-    )
+    """How long a run is, and what happens when, by its options."""
+    return Schedule(options.steps, learning_rate(options), options.validate_every, options.checkpoint_every)
 
 
 def sample(argv: list[str]) -> int:
@@ -118,6 +115,7 @@ def _train_parser() -> CommandParser:
         model.add_argument(
             "--out", type=Path, default=RUNS / name, help="folder of the run (default %(default)s)"
         )
+        model.add_argument("--config", type=Path, help="a TOML file of options; those given here come first")
         model.add_argument("--resume", action="store_true", help="go on with the run in that folder")
     return parser
 

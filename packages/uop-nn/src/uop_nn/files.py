@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-__all__ = ["replacing"]
+__all__ = ["remove_leftovers", "replacing"]
 
 
 @contextmanager
@@ -30,3 +30,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of `replacing` that processes which were killed have left in a folder."""
+    for path in folder.glob(".*.*.tmp"):
+        parts = path.name.split(".")
+        if len(parts) > 4 and parts[-3].isdecimal() and len(parts[-2]) == 8 and not _runs(int(parts[-3])):
+            path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    return True

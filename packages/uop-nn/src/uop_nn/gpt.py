@@ -11,7 +11,7 @@ from uop_tensor import Tensor
 
 from .attention import STD, Block
 from .cache import CachePosition, KvCache
-from .layers import Embedding, Linear
+from .layers import Dropout, Embedding, Linear
 from .module import ModelError, Module, positive
 from .norms import LayerNorm
 
@@ -20,13 +20,17 @@ __all__ = ["Gpt", "GptConfig"]
 
 @dataclass(frozen=True)
 class GptConfig:
-    """The sizes of a GPT: how many tokens there are, how many it sees at once, blocks, vector width, heads."""
+    """The sizes of a GPT: how many tokens there are, how many it sees at once, blocks, vector width, heads.
+
+    `dropout` is the probability with which training drops an element of what enters the stream.
+    """
 
     vocabulary: int
     context: int = 64
     layers: int = 2
     width: int = 64
     heads: int = 4
+    dropout: float = 0.0
 
 
 class Gpt(Module):
@@ -44,7 +48,11 @@ class Gpt(Module):
         width = config.width
         self.token = Embedding(config.vocabulary, width, generator, std=STD)
         self.position = Embedding(config.context, width, generator, std=STD)
-        self.blocks = [Block(width, config.heads, generator, out_std=out_std) for _ in range(config.layers)]
+        self.dropout = Dropout(config.dropout)
+        self.blocks = [
+            Block(width, config.heads, generator, out_std=out_std, dropout=config.dropout)
+            for _ in range(config.layers)
+        ]
         self.norm = LayerNorm(width)
         self.head = Linear(width, config.vocabulary, generator, bias=False, std=STD)
 
@@ -57,7 +65,7 @@ class Gpt(Module):
         if time > self.config.context:
             raise ModelError(f"{time} tokens at once, but the context of the model is {self.config.context}")
         places = self.position.weight[:time] if cache is None else self.position(cache.positions)
-        x = self.token(tokens) + places
+        x = self.dropout(self.token(tokens) + places)
         for number, block in enumerate(self.blocks):
             x = block(x, None if cache is None else cache.layers[number])
         return self.head(self.norm(x))

@@ -1,4 +1,4 @@
-"""Layers without neighbours: Linear and Embedding, with the parameters, names and first values of PyTorch. Week 5."""
+"""Layers without neighbours: Linear, Embedding, Dropout, with the parameters, names and first values of PyTorch. Week 5."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uop_tensor import Tensor
 from . import init
 from .module import ModelError, Module, positive
 
-__all__ = ["Embedding", "Linear"]
+__all__ = ["Dropout", "Embedding", "Linear"]
 
 
 class Linear(Module):
@@ -56,6 +56,22 @@ class Embedding(Module):
     def __call__(self, tokens: Tensor) -> Tensor:
         """A token that is out of range gives zeros."""
         return self.weight.take(tokens, axis=0)
+
+
+class Dropout(Module):
+    """In training, each element is 0 with probability `p`, and the others are divided by 1 - p; else nothing changes.
+
+    Which ones follows from `uop_tensor.manual_seed`; in a jitted function every call draws anew.
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        """Raises ModelError unless p is in [0, 1]."""
+        if not 0 <= p <= 1:
+            raise ModelError(f"the p of Dropout must be in [0, 1], not {p}")
+        self.p = p
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.dropout(self.p, self.training)
 
 
 def check_generator(generator: object) -> None:

@@ -82,6 +82,17 @@ class Module:
         """`train(False)`."""
         return self.train(False)
 
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Within a with block, this module and all within it do not behave as in training; then as before."""
+        before = [(module, module.training) for module in self.modules()]
+        self.eval()
+        try:
+            yield
+        finally:
+            for module, training in before:
+                module.training = training
+
     def modules(self) -> Iterator[Module]:
         """This module and all within it, each once."""
         found: dict[int, Module] = {}

@@ -20,8 +20,9 @@ class Muon(Optimizer):
     """Momentum made orthogonal by Newton-Schulz (Jordan et al., 2024), for matrices only.
 
     `b = momentum * b + (1 - momentum) * g`; u is b, or `momentum * b + (1 - momentum) * g` with `nesterov`;
-    `p -= lr * weight_decay * p`, then `p -= lr * sqrt(max(1, rows / columns)) * orthogonal(u)`. Parameters of another
-    rank, embeddings and output layers are for another optimizer: see CombinedOptimizer.
+    `p -= lr * weight_decay * p`, then `p -= lr * scale * orthogonal(u)`, where the scale is sqrt(max(1, rows / columns)),
+    or 0.2 sqrt(max(rows, columns)) with `like_adamw`, so that a rate is as great as for AdamW (Liu et al., 2025).
+    Parameters of another rank, embeddings and output layers are for another optimizer: see CombinedOptimizer.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Muon(Optimizer):
         nesterov: bool = True,
         weight_decay: float = 0.1,
         iterations: int = 5,
+        like_adamw: bool = False,
     ) -> None:
         super().__init__(parameters, lr)
         for parameter in self.parameters:
@@ -45,7 +47,7 @@ class Muon(Optimizer):
         check("weight_decay", weight_decay, weight_decay >= 0, "at least 0")
         check("iterations", iterations, iterations >= 1, "at least 1")
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
-        self.iterations = iterations
+        self.iterations, self.like_adamw = iterations, like_adamw
         self.buffers = zeros_like(self.parameters)
 
     def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
@@ -53,9 +55,11 @@ class Muon(Optimizer):
         buffer = self.buffers[index].assign(m * self.buffers[index] + (1 - m) * gradient)
         direction = m * buffer + (1 - m) * gradient if self.nesterov else buffer
         rows, columns = parameter.shape
-        rate = lr * math.sqrt(max(1.0, rows / columns))
+        scale = (
+            0.2 * math.sqrt(max(rows, columns)) if self.like_adamw else math.sqrt(max(1.0, rows / columns))
+        )
         kept = parameter * (1 - lr * self.weight_decay) if self.weight_decay else parameter
-        new = kept - rate * orthogonal(direction, self.iterations)
+        new = kept - lr * scale * orthogonal(direction, self.iterations)
         parameter.assign(new.cast(parameter.dtype))
 
     def state_dict(self) -> dict[str, Tensor]:

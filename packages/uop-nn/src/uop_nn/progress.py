@@ -43,12 +43,14 @@ class Progress:
         """A step begins."""
         self._began = perf_counter()
 
-    def end(self, done: int, loss: float) -> None:
-        """It has ended: `done` steps are behind us, and this was its loss."""
-        self._seconds.append(perf_counter() - self._began)
+    def end(self, done: int, loss: float) -> float:
+        """It has ended: `done` steps are behind us, and this was its loss. The seconds that it took."""
+        seconds = perf_counter() - self._began
+        self._seconds.append(seconds)
         self._bar.set_description(f"step {done}/{self.steps}", refresh=False)
         self._bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self._bar.update(self.items)
+        return seconds
 
     def line(self, done: int, text: str) -> None:
         """Print a line above the bar: the step, `text`, and the speed since the last line."""

@@ -31,7 +31,7 @@ class Sampler:
 
     def __init__(self, model: Gpt, tokenizer: CharTokenizer) -> None:
         def scores(tokens: Tensor) -> Tensor:
-            with no_grad():
+            with no_grad(), model.evaluating():
                 return model(tokens)[0]
 
         self._scores = jit(scores)

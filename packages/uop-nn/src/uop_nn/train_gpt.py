@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from uop_tensor import Tensor, jit, no_grad
+from uop_tensor import Tensor, jit, manual_seed, no_grad
 
-from .adaptive import AdamW
 from .data import load_text
 from .gpt import Gpt, GptConfig
 from .options import TrainOptions, option
+from .recipes import train_step
 from .sample import Sampler, default_prompt
 from .text import CharTokenizer, RandomBatches, Tokens, train_validation_split
 from .training import Score, Trainer
@@ -30,17 +30,19 @@ SAMPLE = 500  # characters of the sample at the end
 class GptOptions(TrainOptions):
     """The defaults are the main job: 111,360 parameters, 600 steps on Tiny Shakespeare."""
 
-    steps: int = option(600, "how many steps to train")
-    batch: int = option(32, "windows of text a step")
-    lr: float = option(6e-3, "the greatest learning rate: after a warm-up it falls along a cosine")
-    warmup: int = option(50, "steps in which the learning rate rises")
-    validate_every: int = option(100, "steps from one validation to the next")
-    checkpoint_every: int = option(100, "steps from one checkpoint to the next")
-    text: str = option("", "a UTF-8 file to train on (default: Tiny Shakespeare)")
+    steps: int = option(600, "how many steps to train", free=True)
+    batch: int = option(32, "windows of text at once")
+    lr: float = option(6e-3, "the greatest learning rate", least=0, above=0)
+    warmup: int = option(50, "steps in which the learning rate rises", least=0)
+    validate_every: int = option(100, "steps from one validation to the next", free=True)
+    checkpoint_every: int = option(100, "steps from one checkpoint to the next", free=True)
+    # it may have moved; that it is the same text is checked when a run is resumed
+    text: str = option("", "a UTF-8 file to train on (default: Tiny Shakespeare)", free=True)
     context: int = option(64, "characters that the model sees at once")
     layers: int = option(2, "transformer blocks")
     width: int = option(64, "numbers that stand for a character")
     heads: int = option(4, "attention heads; they divide the width")
+    dropout: float = option(0.0, "probability with which training drops an element", least=0, below=1)
 
 
 def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
@@ -51,19 +53,22 @@ def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
         print(note)
     tokenizer = CharTokenizer(text)
     training, validation = train_validation_split(tokenizer.encode(text))
-    config = GptConfig(len(tokenizer), options.context, options.layers, options.width, options.heads)
+    config = GptConfig(
+        len(tokenizer), options.context, options.layers, options.width, options.heads, options.dropout
+    )
+    manual_seed(options.seed % (1 << 64))
     model = Gpt(config, np.random.default_rng(options.seed))
     print(
         f"GPT of {model.parameter_count():,} parameters; {len(training):,} characters to train on, "
         f"{len(validation):,} to validate on, {len(tokenizer)} different ones"
     )
+    hidden = [p for block in model.blocks for p in block.parameters() if p.ndim == 2]
     return Trainer(
-        model=model,
-        optimizer=AdamW(model.parameters(), options.lr, betas=BETAS),
-        loss=model.loss,
+        step=train_step(model, model.loss, options, betas=BETAS, matrices=hidden),
         batches=RandomBatches(training, options.batch, options.context, options.seed),
         validate=_validation(model, validation, options.batch),
         folder=folder,
+        options=options,
         description={
             "kind": "gpt",
             "options": asdict(options),
@@ -71,16 +76,17 @@ def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
             "tokenizer": tokenizer.to_dict(),
             "text": hashlib.sha256(text.encode()).hexdigest(),
         },
-        items=options.batch * options.context,
+        items=options.batch * options.context * options.accumulate,
         unit="tokens",
     )
 
 
 def print_sample(trainer: Trainer) -> None:
     """Print some text by the model of a run."""
-    assert isinstance(trainer.model, Gpt)
+    model = trainer.step.model
+    assert isinstance(model, Gpt)
     tokenizer = CharTokenizer.from_dict(trainer.description["tokenizer"])
-    characters = Sampler(trainer.model, tokenizer).characters(default_prompt(tokenizer), SAMPLE)
+    characters = Sampler(model, tokenizer).characters(default_prompt(tokenizer), SAMPLE)
     print("".join(characters))
 
 
@@ -91,7 +97,7 @@ def _validation(model: Gpt, tokens: Tokens, batch: int) -> Callable[[], Score]:
     at = starts.reshape(VALIDATION_BATCHES, batch, 1) + np.arange(context)
 
     def evaluate(x: Tensor, y: Tensor) -> Tensor:
-        with no_grad():
+        with no_grad(), model.evaluating():
             return model.loss(x, y)
 
     jitted = jit(evaluate)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uop_tensor import Tensor, jit, no_grad
+from uop_tensor import Tensor, jit, manual_seed, no_grad
 
-from .adaptive import AdamW
 from .data import DataError, Mnist, load_mnist
 from .mlp import Mlp
 from .options import TrainOptions, option
+from .recipes import train_step
 from .training import Score, Trainer
 
 __all__ = ["MnistOptions", "ShuffledBatches", "mnist_trainer"]
@@ -27,12 +27,12 @@ CHUNK = 1000  # test images at once
 class MnistOptions(TrainOptions):
     """The defaults are five times through 10,000 images."""
 
-    steps: int = option(390, "how many steps to train")
-    batch: int = option(128, "images a step")
-    lr: float = option(5e-3, "the greatest learning rate: after a warm-up it falls along a cosine")
-    warmup: int = option(20, "steps in which the learning rate rises")
-    validate_every: int = option(78, "steps from one look at the test set to the next")
-    checkpoint_every: int = option(78, "steps from one checkpoint to the next")
+    steps: int = option(390, "how many steps to train", free=True)
+    batch: int = option(128, "images at once")
+    lr: float = option(5e-3, "the greatest learning rate", least=0, above=0)
+    warmup: int = option(20, "steps in which the learning rate rises", least=0)
+    validate_every: int = option(78, "steps from one look at the test set to the next", free=True)
+    checkpoint_every: int = option(78, "steps from one checkpoint to the next", free=True)
     hidden: int = option(128, "width of the hidden layer")
 
 
@@ -77,20 +77,20 @@ class ShuffledBatches:
 def mnist_trainer(folder: Path, options: MnistOptions, data: Mnist | None = None) -> Trainer:
     """A run in `folder` that has not begun, on `data` or MNIST. Raises UopError for data or sizes that will not do."""
     data = load_mnist() if data is None else data
+    manual_seed(options.seed % (1 << 64))
     model = Mlp(np.random.default_rng(options.seed), inputs=data.train_images.shape[1], hidden=options.hidden)
     print(
         f"MLP of {model.parameter_count():,} parameters; {len(data.train_images):,} images to train on, "
         f"{len(data.test_images):,} to test on"
     )
     return Trainer(
-        model=model,
-        optimizer=AdamW(model.parameters(), options.lr),
-        loss=model.loss,
+        step=train_step(model, model.loss, options, matrices=[model.hidden.weight]),
         batches=ShuffledBatches(data.train_images, data.train_labels, options.batch, options.seed),
         validate=_validation(model, data),
         folder=folder,
+        options=options,
         description={"kind": "mnist", "options": asdict(options)},
-        items=options.batch,
+        items=options.batch * options.accumulate,
         unit="images",
     )
 
@@ -99,7 +99,7 @@ def _validation(model: Mlp, data: Mnist) -> Callable[[], Score]:
     """The mean loss and the accuracy on the test set."""
 
     def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        with no_grad():
+        with no_grad(), model.evaluating():
             scores = model(x)
             right = scores.argmax(-1) == y
             return scores.cross_entropy(y, reduction="sum"), right.sum()

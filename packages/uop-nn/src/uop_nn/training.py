@@ -7,24 +7,28 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uop_ir import BackendError, UopError
-from uop_tensor import Tensor, jit
+from uop_tensor import Tensor, get_rng_state, set_rng_state
 
 from .checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from .files import remove_leftovers
 from .interrupt import Interrupt
-from .module import Module
-from .optim import Optimizer
+from .options import TrainOptions
 from .plot import plot_losses
 from .progress import Progress
+from .run_log import RunLog, describe_run
+from .train_step import TrainStep
 
 __all__ = ["CHECKPOINT", "INTERRUPTED", "Batches", "Schedule", "Score", "Trainer", "TrainingError"]
 
 CHECKPOINT, PREVIOUS, PLOT = "checkpoint.safetensors", "previous.safetensors", "loss.png"
+PLOT_SECONDS = 10.0  # from one plot to the next, where checkpoints are more frequent
 RECENT = 20  # steps over which a line of progress averages the loss
 INTERRUPTED = 130  # the exit code of a process that Ctrl-C has ended
 
@@ -43,6 +47,14 @@ class Batches(Protocol):
     def state(self, state: Mapping[str, Any]) -> None: ...
 
     def __next__(self) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+
+class Keeper(Protocol):
+    """What has tensors to be kept: a model, an optimizer, an average of weights."""
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+    def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]]) -> object: ...
 
 
 class Score(NamedTuple):
@@ -64,18 +76,17 @@ class Schedule:
 
 @dataclass
 class Trainer:
-    """A training run: the model, what changes it, what it learns from, and how far it has come.
+    """A training run: the step, with the model and what changes it; what it learns from, and how far it has come.
 
     `description` goes into the checkpoint: its kind, its options, and all else that is needed to make the model again.
-    A batch has `items` of a `unit` (tokens, images). After each step `on_step` is called with the number of steps done.
+    A step has `items` of a `unit` (tokens, images). After each step `on_step` is called with the number of steps done.
     """
 
-    model: Module
-    optimizer: Optimizer
-    loss: Callable[[Tensor, Tensor], Tensor]
+    step: TrainStep
     batches: Batches
     validate: Callable[[], Score]
     folder: Path
+    options: TrainOptions
     description: Mapping[str, Any]
     items: int
     unit: str
@@ -85,15 +96,9 @@ class Trainer:
     scores: list[tuple[int, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        def step(x: Tensor, y: Tensor, lr: Tensor | float) -> Tensor:
-            loss = self.loss(x, y)
-            loss.backward()
-            self.optimizer.step(lr)
-            self.optimizer.zero_grad()
-            return loss
-
-        self.step = jit(step)
         self.saved = 0  # the step of the checkpoint on disk
+        self.plotted = -math.inf  # when
+        self.log = RunLog(self.folder)
 
     @property
     def checkpoint(self) -> Path:
@@ -104,6 +109,7 @@ class Trainer:
 
         Raises CheckpointError where the folder cannot be written.
         """
+        remove_leftovers(self.folder)
         kept = self.folder / PREVIOUS
         if self.checkpoint.exists():
             try:
@@ -112,35 +118,58 @@ class Trainer:
                 raise CheckpointError(f"cannot write to {self.folder}: {error.strerror}") from error
             print(f"the checkpoint of an earlier run is now {kept}")
         self.save()
+        self._begin_log()
 
     def resume(self) -> None:
         """Take up the run that the checkpoint in the folder is of. Raises CheckpointError if it does not fit."""
+        remove_leftovers(self.folder)
         tensors, meta = load_checkpoint(self.checkpoint)
         for name, value in self.description.items():
             if name != "options" and meta.get(name) != value:
                 raise CheckpointError(f"{self.checkpoint} is of another run: it differs in its {name}")
         try:
-            self.model.load_state_dict(part(tensors, "model."))
-            self.optimizer.load_state_dict(part(tensors, "optimizer."))
+            for prefix, keeper in self._keepers().items():
+                keeper.load_state_dict(part(tensors, prefix))
             self.batches.state = meta["batches"]
+            set_rng_state(meta["random"])
             self.done = self.saved = int(meta["step"])
             self.losses = tensors["losses"].tolist()
             self.scores = [(int(step), float(loss)) for step, loss in meta["scores"]]
         except (KeyError, TypeError, ValueError, UopError) as error:
             raise CheckpointError(f"{self.checkpoint} does not fit this training run: {error}") from error
+        self._begin_log()
 
     def save(self) -> None:
         """Write the checkpoint. Raises TrainingError, and leaves the old one, if a parameter is not finite."""
-        parameters = {name: t.numpy() for name, t in self.model.state_dict().items()}
-        for name, array in parameters.items():
+        tensors = {
+            f"{prefix}{name}": t.numpy()
+            for prefix, keeper in self._keepers().items()
+            for name, t in keeper.state_dict().items()
+        }
+        for name, array in part(tensors, "model.").items():
             if not np.isfinite(array).all():
                 raise TrainingError(f"{name} is not finite after step {self.done}", remedy=self._way_out())
-        tensors = {f"model.{name}": array for name, array in parameters.items()}
-        tensors |= {f"optimizer.{name}": t.numpy() for name, t in self.optimizer.state_dict().items()}
         tensors["losses"] = np.asarray(self.losses, np.float64)
-        state = {"step": self.done, "batches": self.batches.state, "scores": self.scores}
+        state = {
+            "step": self.done,
+            "batches": self.batches.state,
+            "random": get_rng_state(),
+            "scores": self.scores,
+        }
         save_checkpoint(self.checkpoint, tensors, {**self.description, **state})
         self.saved = self.done
+
+    def _begin_log(self) -> None:
+        parameters = self.step.model.parameter_count()
+        describe_run(self.folder, self.options, {"kind": self.description["kind"], "parameters": parameters})
+        self.log.begin(self.done)
+
+    def _keepers(self) -> dict[str, Keeper]:
+        """What has state, by the beginning of the names of its tensors in the checkpoint."""
+        keepers: dict[str, Keeper] = {"model.": self.step.model, "optimizer.": self.step.optimizer}
+        if self.step.ema is not None:
+            keepers["ema."] = self.step.ema
+        return keepers
 
     def run(self, schedule: Schedule) -> int:
         """Train until `schedule.steps` steps are done; returns the exit code: 0, or 130 after Ctrl-C.
@@ -161,6 +190,8 @@ class Trainer:
                 self._keep()
             except KeyboardInterrupt:
                 pass
+            finally:
+                self.log.close()
         print(f"interrupted after step {self.done}; {self._kept()}", file=sys.stderr)
         return INTERRUPTED
 
@@ -168,23 +199,35 @@ class Trainer:
         with Progress(schedule.steps, self.done, self.items, self.unit) as progress:
             while self.done < schedule.steps and not interrupt.asked:
                 progress.begin()
-                loss = self._step(schedule.rate(self.done))
-                progress.end(self.done, loss)
+                rate = schedule.rate(self.done)
+                loss = self._step(rate)
+                seconds = progress.end(self.done, loss)
                 last = self.done == schedule.steps
+                score = None
                 if last or self.done % schedule.validate_every == 0:
-                    score = self.validate()
+                    score = self._validate()
                     self.scores.append((self.done, score.loss))
                     late = float(np.mean(self.losses[-RECENT:]))
                     progress.line(self.done, f"loss {late:.4f}, {score.text}")
+                # before the checkpoint: of a step that is in it, the row is there too
+                validation = None if score is None or not math.isfinite(score.loss) else score.loss
+                self.log.add(
+                    {
+                        "step": self.done,
+                        "loss": loss,
+                        "lr": rate,
+                        "seconds": round(seconds, 6),
+                        "validation_loss": validation,
+                    }
+                )
                 if last or self.done % schedule.checkpoint_every == 0:
-                    self._keep()
+                    self._keep(last)
                 self.on_step(self.done)
 
     def _step(self, rate: float) -> float:
         place = self.batches.state
         try:
-            x, y = next(self.batches)
-            loss = float(self.step(Tensor(x), Tensor(y), rate).item())
+            loss = self.step([next(self.batches) for _ in range(self.step.accumulate)], rate)
         except BaseException:
             self.batches.state = place
             raise
@@ -194,9 +237,18 @@ class Trainer:
         self.done += 1
         return loss
 
-    def _keep(self) -> None:
+    def _validate(self) -> Score:
+        if self.step.ema is None:
+            return self.validate()
+        with self.step.ema.in_place():
+            return self.validate()
+
+    def _keep(self, last: bool = True) -> None:
+        """Write the checkpoint, and the plot, unless there is a new one and this is not the last."""
         self.save()
-        plot_losses(self.folder / PLOT, range(1, self.done + 1), self.losses, self.scores)
+        if last or monotonic() - self.plotted > PLOT_SECONDS:
+            plot_losses(self.folder / PLOT, range(1, self.done + 1), self.losses, self.scores)
+            self.plotted = monotonic()
 
     def _kept(self) -> str:
         return f"{self.checkpoint} has step {self.saved}: --resume goes on from there"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from uop_ir import UopError
 from uop_nn import commands
 from uop_nn.checkpoint import load_checkpoint
+from uop_nn.options import read_config, to_toml
+from uop_nn.train_gpt import GptOptions
 
 SMALL = "--steps 2 --batch 2 --context 8 --layers 1 --width 4 --heads 1"
 
@@ -26,7 +31,14 @@ def test_train_resume_and_sample(tmp_path: Path, text: Path, capsys: pytest.Capt
     assert "validation loss" in out
     assert f"saved {folder}/checkpoint.safetensors" in out
     assert "a sample:" in out
-    assert {p.name for p in folder.iterdir()} == {"checkpoint.safetensors", "loss.png"}
+    assert {p.name for p in folder.iterdir()} == {
+        "checkpoint.safetensors",
+        "config.toml",
+        "log.csv",
+        "log.jsonl",
+        "loss.png",
+        "run.json",
+    }
 
     assert train("gpt --resume", *place) == 0
     assert "all of the 2 steps are done" in capsys.readouterr().out
@@ -58,6 +70,10 @@ def test_train_resume_and_sample(tmp_path: Path, text: Path, capsys: pytest.Capt
         ("gpt --validate-every 0", "--validate-every must be at least 1"),
         ("gpt --context 8 --heads 3", "width of 64 does not divide into 3 heads"),
         ("gpt --context 100000", "the context needs at least"),
+        ("gpt --optimizer lbfgs", "--optimizer must be one of adamw, adam, lion, muon, sgd, not 'lbfgs'"),
+        ("gpt --dropout 1", "--dropout must be less than 1, not 1.0"),
+        ("gpt --ema -0.5", "--ema must be at least 0 and finite, not -0.5"),
+        ("gpt --config missing.toml", "cannot read missing.toml"),
         ("gpt --depth 3", "unrecognized arguments: --depth 3"),
         ("mnist --context 3", "unrecognized arguments: --context 3"),
         ("gpt --text missing.txt", "cannot read missing.txt"),
@@ -87,6 +103,55 @@ def test_other_options_of_a_resumed_run_are_refused(tmp_path: Path, text: Path) 
     ):
         with pytest.raises(UopError, match=message):
             train(line, *place)
+
+
+def test_options_from_a_file(tmp_path: Path, text: Path) -> None:
+    config = tmp_path / "small.toml"
+    config.write_text(
+        f"steps = 5\nbatch = 2\ncontext = 8\nlayers = 1\nwidth = 4\nheads = 1\nlr = 1\n"
+        f'checkpoint-every = 3\ntext = "{text}"\nschedule = "constant"\n'
+    )
+    folder = tmp_path / "run"
+    assert train("gpt --steps 2 --seed 7", "--config", str(config), "--out", str(folder)) == 0
+    options = load_checkpoint(folder / "checkpoint.safetensors")[1]["options"]
+    assert (options["steps"], options["checkpoint_every"], options["lr"]) == (2, 3, 1.0)  # a flag comes first
+    # what the run has written repeats it
+    written = tomllib.loads((folder / "config.toml").read_text())
+    assert written == options
+    again = tmp_path / "again"
+    assert train("gpt", "--config", str(folder / "config.toml"), "--out", str(again)) == 0
+    one, other = (load_checkpoint(f / "checkpoint.safetensors") for f in (folder, again))
+    assert one[1] == other[1]
+    assert all((array == other[0][name]).all() for name, array in one[0].items())
+    about = json.loads((folder / "run.json").read_text())
+    assert (about["kind"], about["seed"], about["parameters"]) == ("gpt", 7, 296)
+    assert about["packages"]["numpy"] == np.__version__
+
+
+def test_texts_of_a_file_of_options_come_back(tmp_path: Path) -> None:
+    odd = GptOptions(text='a "quote", a \\ and \u00e9\u4e2d\n\t\x01', lr=1e-5)
+    path = tmp_path / "odd.toml"
+    path.write_text(to_toml(odd), encoding="utf-8")
+    assert GptOptions(**read_config(path, GptOptions)) == odd
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("steps = 2.5", "steps must be of type int, not 2.5"),
+        ("steps = true", "steps must be of type int, not True"),
+        ("lr = 'fast'", "lr must be of type float, not 'fast'"),
+        ("stepz = 2", r"stepz is no option of this kind of run \(did you mean steps\?\)"),
+        ("[model]\nwidth = 4", "model is no option"),
+        ("steps = ", "is not TOML"),
+        ("steps = 0", "--steps must be at least 1, not 0"),
+    ],
+)
+def test_files_of_options_that_are_refused(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(content)
+    with pytest.raises(UopError, match=message):
+        train("gpt --config", str(path))
 
 
 @pytest.mark.parametrize("help_of", [["--help"], ["gpt", "--help"], ["mnist", "--help"]])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,8 +22,10 @@ from uop_nn.checkpoint import CheckpointError, load_checkpoint
 from uop_nn.commands import schedule
 from uop_nn.data import DataError, Mnist
 from uop_nn.interrupt import Interrupt
+from uop_nn.run_log import RunLog
 from uop_nn.train_gpt import GptOptions, gpt_trainer
 from uop_nn.train_mnist import MnistOptions, ShuffledBatches, mnist_trainer
+from uop_nn.train_step import TrainStep
 from uop_nn.training import INTERRUPTED, Trainer, TrainingError
 
 Options = Callable[..., GptOptions]
@@ -43,6 +49,15 @@ def interrupting(at: int) -> Callable[[int], None]:
     return on_step
 
 
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The log of a run; its two files say the same."""
+    found = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    with (folder / "log.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [{k: "" if v is None else str(v) for k, v in row.items()} for row in found] == table
+    return found
+
+
 def test_a_tiny_gpt_learns_its_text(tmp_path: Path, tiny: Options) -> None:
     options = tiny(steps=30, validate_every=10)
     trainer = train(tmp_path / "run", options)
@@ -55,10 +70,21 @@ def test_a_tiny_gpt_learns_its_text(tmp_path: Path, tiny: Options) -> None:
     assert (tmp_path / "run" / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"dropout": 0.2, "ema": 0.5, "clip": 0.5, "accumulate": 2, "validate_every": 2},
+        pytest.param({"optimizer": "muon", "schedule": "one-cycle"}, marks=pytest.mark.slow),
+        pytest.param({"dtype": "bf16", "optimizer": "lion", "schedule": "step"}, marks=pytest.mark.slow),
+        pytest.param({"optimizer": "sgd", "schedule": "constant"}, marks=pytest.mark.slow),
+        pytest.param({"optimizer": "adam", "warmup": 0}, marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_resumed_goes_on_bit_for_bit(
-    tmp_path: Path, tiny: Options, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tiny: Options, capsys: pytest.CaptureFixture[str], changed: dict[str, Any]
 ) -> None:
-    options = tiny()
+    options = tiny(**changed)
     whole = train(tmp_path / "whole", options)
 
     halted = replace(gpt_trainer(tmp_path / "halted", options), on_step=interrupting(3))
@@ -80,6 +106,11 @@ def test_what_is_resumed_goes_on_bit_for_bit(
     assert first.keys() == second.keys()
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name], err_msg=name)
+    logs = [rows(tmp_path / folder) for folder in ("whole", "halted")]
+    assert [row["step"] for row in logs[0]] == list(range(1, options.steps + 1))
+    assert [row["loss"] for row in logs[0]] == whole.losses
+    for row, again in zip(*logs, strict=True):
+        assert {**row, "seconds": 0} == {**again, "seconds": 0}
 
 
 def test_a_second_ctrl_c_stops_at_once_and_the_checkpoint_stays(
@@ -100,7 +131,9 @@ def test_a_second_ctrl_c_stops_at_once_and_the_checkpoint_stays(
     assert "has step 3" in capsys.readouterr().err
 
 
-def test_ctrl_c_that_also_stops_a_compiler(tmp_path: Path, tiny: Options) -> None:
+def test_ctrl_c_that_also_stops_a_compiler(
+    tmp_path: Path, tiny: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = tiny()
     trainer = gpt_trainer(tmp_path, options)
     trainer.start()
@@ -110,7 +143,7 @@ def test_ctrl_c_that_also_stops_a_compiler(tmp_path: Path, tiny: Options) -> Non
         os.kill(os.getpid(), signal.SIGINT)
         raise BackendError("the compiler was killed")
 
-    trainer.step = step  # type: ignore[assignment]
+    monkeypatch.setattr(TrainStep, "__call__", step)
     assert trainer.run(schedule(options)) == INTERRUPTED
     meta = load_checkpoint(trainer.checkpoint)[1]
     assert (meta["step"], meta["batches"]) == (0, place)
@@ -118,7 +151,7 @@ def test_ctrl_c_that_also_stops_a_compiler(tmp_path: Path, tiny: Options) -> Non
     def broken(*_: object) -> Any:
         raise BackendError("the compiler is broken")
 
-    trainer.step = broken  # type: ignore[assignment]
+    monkeypatch.setattr(TrainStep, "__call__", broken)
     with pytest.raises(BackendError, match="is broken"):
         trainer.run(schedule(options))
 
@@ -143,7 +176,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path, tiny: Options) 
 
     def poison(done: int) -> None:
         if done == 2:
-            head = trainer.model.state_dict()["head.weight"]
+            head = trainer.step.model.state_dict()["head.weight"]
             head.assign(np.full(head.shape, np.nan, np.float32))
 
     trainer.on_step = poison
@@ -156,6 +189,43 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path, tiny: Options) 
     with pytest.raises(TrainingError, match=r"token\.weight is not finite after step 2"):
         trainer.save()
     assert load_checkpoint(trainer.checkpoint)[1]["step"] == 2
+
+
+def test_rows_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    log.begin(-1)
+    made = [
+        {"step": n, "loss": 1 / n, "lr": 0.1, "seconds": 0.5, "validation_loss": 2.0 if n == 2 else None}
+        for n in range(1, 5)
+    ]
+    for row in made:
+        log.add(row)
+    log.close()
+    assert rows(tmp_path) == made
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"step": 5, "lo')  # the process was killed here
+    log.begin(3)
+    assert rows(tmp_path) == made[:3]
+    log.add(made[3])
+    log.close()
+    assert rows(tmp_path) == made
+    log.begin(-1)
+    assert rows(tmp_path) == []
+
+
+def test_what_killed_processes_have_left_is_removed(tmp_path: Path, tiny: Options) -> None:
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    left = tmp_path / f".checkpoint.safetensors.{int(gone.stdout)}.0123abcd.tmp"
+    mine = tmp_path / f".loss.png.{os.getpid()}.0123abcd.tmp"
+    other = tmp_path / ".notes.mine.tmp"
+    for path in (left, mine, other):
+        path.write_bytes(b"half")
+    gpt_trainer(tmp_path, tiny()).start()
+    assert not left.exists()
+    assert mine.exists()
+    assert other.exists()
 
 
 def test_a_new_run_keeps_the_checkpoint_of_the_one_before(tmp_path: Path, tiny: Options) -> None:
@@ -204,7 +274,7 @@ def test_a_small_mlp_learns_bright_rows(tmp_path: Path, capsys: pytest.CaptureFi
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("step 20: "))
     accuracy = float(line.partition("test accuracy ")[2].partition("%")[0])
     data = digits(100)
-    state = {name: t.numpy().astype(np.float64) for name, t in trainer.model.state_dict().items()}
+    state = {name: t.numpy().astype(np.float64) for name, t in trainer.step.model.state_dict().items()}
     hidden = np.maximum(data.test_images @ state["hidden.weight"].T + state["hidden.bias"], 0)
     found = (hidden @ state["output.weight"].T + state["output.bias"]).argmax(-1)
     assert accuracy == pytest.approx(100 * (found == data.test_labels).mean(), abs=0.01)
