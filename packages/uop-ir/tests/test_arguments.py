@@ -91,6 +91,11 @@ CALLS: dict[str, tuple[Callable[[Any], object], Any, str]] = {
     "buffer": (lambda o: UOp.buffer(o, F32), "a", "arg must be a Buffer"),
     "param": (lambda o: UOp.param(o, 4, F32), "a", "memory needs a slot and a size"),
     "variable": (lambda o: UOp.variable("n", o, 8), "a", "variable n needs min <= max"),
+    "variable, integer of NumPy": (
+        lambda o: UOp.variable("n", o, 8),
+        np.int64(1),
+        "variable n needs min <= max, has min=1 max=8 (int() makes an int of int64)",
+    ),
     "alloc": (lambda o: UOp.alloc(0, o, F32, AddrSpace.REG), "a", "arg must be an Alloc"),
     "sink": (lambda o: UOp.sink(o), 5, "Ops.SINK: source 5 is no UOp"),
     "cast": (lambda o: X.cast(o), "f32", "Ops.CAST: from f32 to 'f32'"),
@@ -99,6 +104,11 @@ CALLS: dict[str, tuple[Callable[[Any], object], Any, str]] = {
     "reshape": (lambda o: X.reshape(o), 5, "reshape: 5 is no sequence of sizes (a tuple of sizes)"),
     "reshape, text": (lambda o: X.reshape(o), "4", "reshape: '4' is no sequence of sizes"),
     "reshape, size": (lambda o: X.reshape((o,)), 4.0, "reshape: size 4.0 is neither an int nor a UOp (int()"),
+    "reshape, constant": (
+        lambda o: X.reshape((o,)),
+        UOp.const(dtypes.i32, 4),
+        "each symbolic size needs a source of dtype index",
+    ),
     "expand": (lambda o: X.expand(o), 5, "expand: 5 is no sequence of sizes"),
     "permute": (lambda o: X.permute(o), 0, "permute: 0 is no sequence of axes"),
     "permute, axis": (lambda o: X.permute((o, 1)), 0.0, "(0.0, 1) is no order of the axes of (2, 2)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from .dtype import dtypes
 from .errors import VerifyError
 from .interning import Fields
 from .ops import Ops
@@ -77,7 +78,9 @@ def pairs(call: str, value: object) -> tuple[tuple[int | UOp, int | UOp], ...]:
 
 def split(sizes: Iterable[int | UOp]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:
     """Sizes as an arg (None where symbolic) and the sources that stand for the Nones."""
-    fixed: list[Any] = [s.value if is_node(s) and s.op is Ops.CONST else s for s in sizes]
+    fixed: list[Any] = [
+        s.value if is_node(s) and s.op is Ops.CONST and s.dtype is dtypes.index else s for s in sizes
+    ]
     return tuple([None if is_node(s) else s for s in fixed]), tuple([s for s in fixed if is_node(s)])
 
 

@@ -76,8 +76,10 @@ def param_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         what = f"a scalar is told apart by its name alone, an identifier, not {arg.name!r}"
         raise fail(op, what, part="slot" if arg.slot is not None else "name")
     if arg.dtype is dtypes.index and not (type(arg.min) is type(arg.max) is int and arg.min <= arg.max):
+        kinds = {type(arg.min), type(arg.max)} - {int, type(None)}
+        remedy = f"int() makes an int of {' and '.join(sorted(k.__name__ for k in kinds))}" if kinds else None
         what = f"variable {arg.name} needs min <= max, has min={arg.min} max={arg.max}"
-        raise fail(op, what, part="min")
+        raise fail(op, what, remedy, "min")
     return arg.dtype, (), ALU
 
 
