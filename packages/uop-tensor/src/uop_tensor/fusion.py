@@ -19,6 +19,7 @@ from uop_rewrite import graph_rewrite, symbolic
 from .cost import LOAD, STORE, costs, is_leaf
 from .memory import extent, numel
 from .one_hot import scatters
+from .prefixes import folds_prefix
 
 Index = tuple[UOp, ...]
 
@@ -106,7 +107,7 @@ def identity(demand: Demand, shape: Sequence[int | UOp]) -> bool:
 def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
     """What to store of the graph below `root`, a SINK of distinct values that are all stored.
 
-    Values in `forced`, STAGEs and sums that scatter are stored too, whatever they cost.
+    Values in `forced`, STAGEs, sums that scatter and folds of prefixes are stored too, whatever they cost.
     """
     outputs = set(root.src)
     order = list(root.toposort())[:-1]
@@ -120,7 +121,9 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
             fusion.reads[node] = asked
             continue
         choice = node not in costed.cheap and node.op not in INDEX_MAPS
-        asked_for = node in outputs or node in forced or node.op is Ops.STAGE or scatters(node)
+        asked_for = (
+            node in outputs or node in forced or node.op is Ops.STAGE or scatters(node) or folds_prefix(node)
+        )
         if asked_for or (choice and _pays(node, asked, costed.cost[node])):
             fusion.stored.append(node)
             fusion.reads[node] = asked

@@ -8,6 +8,7 @@ import numpy as np
 
 from uop_ir import AddrSpace, DType, Ops, UOp, dtypes
 
+from .cumulative import Cumulative
 from .data import Number, from_array
 from .errors import TensorError
 from .gradient import RULES
@@ -16,12 +17,11 @@ from .live import capture
 from .memory import numel
 from .picking import replaced
 from .promotion import DEFAULT, with_number
-from .reduce import Reduction
 from .selection import Array, Item, as_items, is_mask, select
 from .value import Value, grad_enabled
 
 
-class Indexing(Reduction):
+class Indexing(Cumulative):
     """Indices are ints, slices of any step, None, Ellipsis, and tensors, arrays and lists of integers or bool, which
     broadcast together and stand where NumPy puts them.
 

@@ -26,7 +26,10 @@ def integers(method: str, given: Sequence[object]) -> tuple[int, ...]:
 
 def one_axis(method: str, ndim: int, axis: int) -> int:
     """An axis counted from the front; negative ones count from the end."""
-    (number,) = integers(method, (axis,))
+    numbers = integers(method, (axis,))
+    if len(numbers) != 1:
+        raise TensorError(f"{method}: axis {axis!r}", remedy="name one axis")
+    (number,) = numbers
     if not -ndim <= number < ndim:
         remedy = f"{-ndim} to {ndim - 1}" if ndim else "a value of shape () has no axis"
         raise TensorError(f"{method}: axis {number} of a tensor of {ndim} axes", remedy=remedy)

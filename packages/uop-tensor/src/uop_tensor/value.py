@@ -1,7 +1,7 @@
 """What every tensor is: a node, and how it meets Python numbers, arrays and other tensors. Week 5.
 
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
-Special, Movement, Padding, Rearrange, Creation, Random, Reduction, Indexing, Masks, Gather, Ordering,
+Special, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks, Gather, Ordering,
 Functional, Exchange, Tensor.
 """
 
