@@ -52,12 +52,37 @@ def test_the_model_sees_the_last_characters_only(sampler: Sampler) -> None:
     assert list(sampler.characters(long, 3)) == list(sampler.characters(short, 3))
 
 
-def test_padding_changes_nothing(sampler: Sampler) -> None:
-    """The likeliest next token, by the model itself on the prompt alone."""
+@pytest.mark.parametrize("prompt", ["c", "cab", "cabcab", "abcabcabc"])
+def test_a_cache_changes_nothing(sampler: Sampler, prompt: str) -> None:
+    """The likeliest next tokens, by the model itself on the last six of all; the text outgrows the context."""
     model, tokenizer = model_and_tokenizer()
-    tokens = tokenizer.encode("cab")
-    scores = model(Tensor(tokens[None])).numpy()[0, -1]
-    assert list(sampler.characters("cab", 1, temperature=0)) == [tokenizer.characters[scores.argmax()]]
+    text = prompt
+    for _ in range(8):
+        tokens = tokenizer.encode(text[-6:])
+        scores = model(Tensor(tokens[None])).numpy()[0, -1]
+        text += tokenizer.characters[scores.argmax()]
+    assert prompt + "".join(sampler.characters(prompt, 8, temperature=0)) == text
+
+
+class Bytes:
+    """A tokenizer whose four tokens are bytes: parts of characters, a character, and what is none."""
+
+    def encode(self, text: str) -> Any:
+        return np.zeros(len(text), np.int32)
+
+    def decode_bytes(self, tokens: Any) -> bytes:
+        return bytes((0xC3, 0xA1, 0xA2, 0x41)[token] for token in tokens)
+
+
+def test_what_is_part_of_a_character_waits() -> None:
+    model, tokenizer = model_and_tokenizer()
+    pieces = list(Sampler(model, Bytes()).characters("x", 60, temperature=3.0))
+    joined = "".join(pieces)
+    assert "\u00e1" in joined
+    assert "\ufffd" in joined
+    assert all(pieces)
+    drawn = "".join(Sampler(model, tokenizer).characters("\n", 60, temperature=3.0))  # its token is 0 too
+    assert joined == Bytes().decode_bytes(tokenizer.encode(drawn)).decode(errors="replace")
 
 
 def test_what_a_sampler_refuses(sampler: Sampler) -> None:
@@ -67,6 +92,8 @@ def test_what_a_sampler_refuses(sampler: Sampler) -> None:
         ({"prompt": ""}, SamplingError, "prompt is empty"),
         ({"temperature": -0.5}, SamplingError, "temperature must be at least 0 and finite, not -0.5"),
         ({"temperature": float("nan")}, SamplingError, "not nan"),
+        ({"top_p": 0.0}, SamplingError, "top_p must be above 0 and at most 1, not 0.0"),
+        ({"top_p": 1.5}, SamplingError, "not 1.5"),
         ({"top_k": 0}, SamplingError, "top_k must be at least 1, not 0"),
         ({"prompt": "abX"}, DataError, "'X'"),
     ]

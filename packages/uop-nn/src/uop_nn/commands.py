@@ -10,9 +10,10 @@ from typing import Any
 from uop_ir import CommandParser
 
 from .checkpoint import CheckpointError, load_checkpoint
+from .choice import TEMPERATURE
 from .options import TrainOptions, add_options, read_config, resumed
 from .recipes import learning_rate
-from .sample import TEMPERATURE, Sampler, default_prompt, load_gpt
+from .sample import Sampler, default_prompt, load_gpt
 from .train_gpt import GptOptions, gpt_trainer, print_sample
 from .train_mnist import MnistOptions, mnist_trainer
 from .training import CHECKPOINT, Schedule, Trainer
@@ -88,7 +89,12 @@ def sample(argv: list[str]) -> int:
     model, tokenizer = load_gpt(options.checkpoint)
     prompt = default_prompt(tokenizer) if options.prompt is None else options.prompt
     characters = Sampler(model, tokenizer).characters(
-        prompt, options.length, temperature=options.temperature, top_k=options.top_k, seed=options.seed
+        prompt,
+        options.length,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        seed=options.seed,
     )
     if options.prompt is not None:
         print(prompt, end="", flush=True)
@@ -138,5 +144,8 @@ def _sample_parser() -> CommandParser:
         help="0 takes the likeliest character, 1 draws as the model says (default %(default)s)",
     )
     parser.add_argument("--top-k", type=int, help="choose among this many of the likeliest only")
+    parser.add_argument(
+        "--top-p", type=float, help="choose among the likeliest that have this probability only"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the choices (default %(default)s)")
     return parser

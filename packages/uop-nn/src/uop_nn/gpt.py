@@ -70,6 +70,11 @@ class Gpt(Module):
             x = block(x, None if cache is None else cache.layers[number])
         return self.head(self.norm(x))
 
+    @property
+    def context(self) -> int:
+        """How many tokens it sees at once."""
+        return self.config.context
+
     def cache(self, batch: int = 1) -> KvCache:
         """An empty cache for texts of `batch` lines."""
         c = self.config

@@ -1,10 +1,11 @@
-"""Sampling: text from a trained GPT, a character at a time. Week 10."""
+"""Sampling: text from a language model, a token at a time. Week 10."""
 
 from __future__ import annotations
 
-import math
+import codecs
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,31 +13,60 @@ from numpy.typing import NDArray
 from uop_ir import UopError
 from uop_tensor import Tensor, jit, no_grad
 
-from .checkpoint import CheckpointError, load_checkpoint
+from .cache import CachePosition, KvCache
+from .checkpoint import load_checkpoint
+from .choice import TEMPERATURE, Choice, SamplingError
 from .gpt import Gpt, GptConfig
+from .module import Module
+from .tensor_file import CheckpointError
 from .text import CharTokenizer
 from .training import CHECKPOINT, part
 
-__all__ = ["Sampler", "SamplingError", "default_prompt", "load_gpt", "next_token"]
+__all__ = ["LanguageModel", "Sampler", "SamplingError", "Tokenizer", "default_prompt", "load_gpt"]
 
-TEMPERATURE = 0.8
+#: As many tokens of a prompt are read at once.
+CHUNK = 64
 
 
-class SamplingError(UopError):
-    """A temperature, a number of candidates, a length or a prompt that cannot be sampled with."""
+class Tokenizer(Protocol):
+    """Text as tokens, and back."""
+
+    def encode(self, text: str) -> NDArray[np.int32]: ...
+
+    def decode_bytes(self, tokens: NDArray[np.integer[Any]]) -> bytes:
+        """The text in UTF-8: a token may be a part of a character."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Scores (B, T, vocabulary) of what follows each of tokens (B, T), of which it sees `context` at once."""
+
+    @property
+    def context(self) -> int: ...
+
+    def __call__(self, tokens: Tensor, cache: CachePosition | None = None) -> Tensor: ...
+
+    def cache(self, batch: int = 1) -> KvCache: ...
 
 
 class Sampler:
-    """Draws text from a model. Every window is padded to the context, so that one program serves all lengths."""
+    """Draws text from a model, with a cache of its keys and values: two programs serve prompts and texts of all lengths.
 
-    def __init__(self, model: Gpt, tokenizer: CharTokenizer) -> None:
-        def scores(tokens: Tensor) -> Tensor:
+    Once a text is longer than the context, the model sees its last tokens, which are then read anew for each token:
+    their positions have changed.
+    """
+
+    def __init__(self, model: LanguageModel, tokenizer: Tokenizer) -> None:
+        assert isinstance(model, Module)
+        self._cache = model.cache()
+
+        def scores(tokens: Tensor, position: int, row: int) -> Tensor:
             with no_grad(), model.evaluating():
-                return model(tokens)[0]
+                return model(tokens, self._cache.at(position, tokens.shape[1]))[0].take(row, axis=0)
 
         self._scores = jit(scores)
         self._tokenizer = tokenizer
-        self._context = model.config.context
+        self._context = model.context
 
     def characters(
         self,
@@ -45,13 +75,15 @@ class Sampler:
         *,
         temperature: float = TEMPERATURE,
         top_k: int | None = None,
+        top_p: float | None = None,
         seed: int = 0,
     ) -> Iterator[str]:
-        """`length` characters that follow the prompt, one by one; the same arguments give the same text.
+        """The text of `length` tokens that follow the prompt, piece by piece; the same arguments give the same text.
 
-        At each one the model sees the last characters of prompt and text, as many as its context holds; see
-        `next_token` for `temperature` and `top_k`. Raises SamplingError for arguments out of range or an empty prompt,
-        DataError for a character in it that the model does not know.
+        At each one the model sees the last tokens of prompt and text, as many as its context holds. Temperature 0 takes
+        the likeliest token, 1 draws as the model says; with `top_k` only so many are candidates, with `top_p` those
+        that together are so likely. Raises SamplingError for arguments out of range or an empty prompt, DataError for a
+        character in it that the tokenizer does not know.
         """
         if length < 0:
             raise SamplingError(f"a sample cannot have {length} characters")
@@ -59,50 +91,44 @@ class Sampler:
             raise SamplingError(f"the seed must be at least 0, not {seed}")
         if not prompt:
             raise SamplingError("the prompt is empty", remedy="give at least one character")
-        check_choice(temperature, top_k)
-        return self._draw(self._tokenizer.encode(prompt).tolist(), length, temperature, top_k, seed)
+        choice = Choice(temperature, top_k, top_p)
+        return self._text(self._tokenizer.encode(prompt).tolist(), length, choice, seed)
 
-    def _draw(
-        self, tokens: list[int], length: int, temperature: float, top_k: int | None, seed: int
-    ) -> Iterator[str]:
+    def _text(self, prompt: list[int], length: int, choice: Choice, seed: int) -> Iterator[str]:
+        """A token may be part of a character: then it waits for the next ones."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for token in self._tokens(prompt, length, choice, seed):
+            text = decoder.decode(self._tokenizer.decode_bytes(np.array([token])))
+            if text:
+                yield text
+        rest = decoder.decode(b"", final=True)
+        if rest:
+            yield rest
+
+    def _tokens(self, prompt: list[int], length: int, choice: Choice, seed: int) -> Iterator[int]:
         generator = np.random.default_rng(seed)
+        tokens, cached = list(prompt), 0
         for _ in range(length):
-            seen = tokens[-self._context :]
-            window = np.zeros((1, self._context), np.int32)
-            window[0, : len(seen)] = seen
-            # Attention is causal: what pads the window comes later, and changes nothing.
-            scores = self._scores(Tensor(window)).numpy()[len(seen) - 1]
-            token = next_token(scores, generator, temperature, top_k)
+            if len(tokens) > self._context:
+                cached = 0
+            scores = self._read(tokens[-self._context :], cached)
+            cached = min(len(tokens), self._context)
+            token = choice.next_token(scores, generator)
             tokens.append(token)
-            yield self._tokenizer.decode(np.array([token]))
+            yield token
 
-
-def next_token(
-    scores: NDArray[np.floating], generator: np.random.Generator, temperature: float, top_k: int | None = None
-) -> int:
-    """A token drawn with the probabilities `softmax(scores / temperature)`, scores (vocabulary).
-
-    Temperature 0 takes the best one. With `top_k`, only that many of the best are candidates. Raises SamplingError for
-    values out of range, and for scores that are not finite.
-    """
-    check_choice(temperature, top_k)
-    if not np.isfinite(scores).all():
-        raise SamplingError("the model gives scores that are not finite")
-    best_first = np.argsort(-scores, kind="stable")[:top_k]
-    if temperature == 0:
-        return int(best_first[0])
-    # The best has weight 1; in f64, so that a small temperature does not overflow.
-    distance = scores[best_first].astype(np.float64) - float(scores[best_first[0]])
-    weights = np.exp(distance / temperature)
-    return int(generator.choice(best_first, p=weights / weights.sum()))
-
-
-def check_choice(temperature: float, top_k: int | None) -> None:
-    """Raise SamplingError for a temperature that is negative or not finite, or less than one candidate."""
-    if not math.isfinite(temperature) or temperature < 0:
-        raise SamplingError(f"the temperature must be at least 0 and finite, not {temperature}")
-    if top_k is not None and top_k < 1:
-        raise SamplingError(f"top_k must be at least 1, not {top_k}")
+    def _read(self, tokens: list[int], cached: int) -> NDArray[np.floating]:
+        """The scores of what follows tokens; the cache has `cached` of them, and is given the others."""
+        size = min(CHUNK, self._context)
+        while True:
+            given = tokens[cached : cached + size]
+            # What fills up a chunk comes later than all that is read, and is replaced before it is looked at.
+            window = np.zeros((1, 1 if len(given) == 1 else size), np.int32)
+            window[0, : len(given)] = given
+            scores = self._scores(Tensor(window), cached, len(given) - 1)
+            cached += len(given)
+            if cached == len(tokens):
+                return scores.float().numpy()
 
 
 def default_prompt(tokenizer: CharTokenizer) -> str:

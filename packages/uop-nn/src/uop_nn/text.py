@@ -50,6 +50,10 @@ class CharTokenizer:
             raise DataError(f"tokens {flat.min()} to {flat.max()} are not all within 0 to {len(self) - 1}")
         return "".join(self.characters[token] for token in flat.tolist())
 
+    def decode_bytes(self, tokens: NDArray[np.integer[Any]]) -> bytes:
+        """Return the text of `tokens` in UTF-8, as every tokenizer that a Sampler takes does."""
+        return self.decode(tokens).encode()
+
     def to_dict(self) -> dict[str, str]:
         """Return what `from_dict` needs to make the same tokenizer again; it can be written as JSON."""
         return {"characters": self.characters}
