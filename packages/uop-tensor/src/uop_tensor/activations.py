@@ -14,13 +14,6 @@ from .special import Special
 _GELU: dict[str, Callable[[UOp], UOp]] = {"none": error_function.gelu, "tanh": compose.gelu}
 
 
-def _softplus(x: UOp) -> UOp:
-    """log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)); the derivative at 0 is that of both sides, 1/2."""
-    negative = x < 0
-    least = compose.exp(negative.where(x, -x))
-    return negative.where(x.const_like(0), x) + transcendental.log1p(least)
-
-
 class Activations(Special):
     """Integers are taken as f32; f16 and bf16 are computed in f32 and rounded once. Corners have the gradient of
     torch: that of the constant side.
@@ -92,12 +85,14 @@ class Activations(Special):
         """log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds the threshold."""
         if beta == 0:
             raise TensorError("softplus: beta=0", remedy="it divides the result")
-        smooth = compose.wide(lambda x: (x * beta > threshold).where(x, _softplus(x * beta) * (1 / beta)))
+        smooth = compose.wide(
+            lambda x: (x * beta > threshold).where(x, transcendental.softplus(x * beta) * (1 / beta))
+        )
         return self._real(smooth)
 
     def logsigmoid(self) -> Self:
         """log(sigmoid(x)) = -log(1 + exp(-x)), without overflow."""
-        return self._real(compose.wide(lambda x: -_softplus(-x)))
+        return self._real(compose.wide(lambda x: -transcendental.softplus(-x)))
 
     def mish(self) -> Self:
         """x * tanh(log(1 + exp(x)))."""

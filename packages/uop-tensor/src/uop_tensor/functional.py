@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from uop_ir import Ops, UOp, dtypes
 
-from . import compose, shapes
+from . import shapes
 from .creation import count
 from .errors import TensorError
-from .graph import detach, fold
-from .ordering import Ordering
+from .graph import fold
 from .promotion import accumulator, as_float, promote
+from .resize import Resizing
 from .value import Operand, device_beside, strong
 
 
@@ -46,7 +46,7 @@ def matmul(x: UOp, y: UOp) -> UOp:
     return fold(product, Ops.ADD, (product.ndim - 1,)).cast(dtype)
 
 
-class Functional(Ordering):
+class Functional(Resizing):
     """Tensors of f16 and bf16 are normalized in f32 and rounded once."""
 
     def matmul(self, other: Operand) -> Self:
@@ -111,39 +111,6 @@ class Functional(Ordering):
         elif mask is not None:
             scores = mask.where(scores, -math.inf) if mask.dtype is dtypes.bool else scores + mask
         return scores.softmax(-1) @ value
-
-    def cross_entropy(self, target: Self | npt.NDArray[Any], reduction: str = "mean") -> Self:
-        """-log(softmax(x)[target]) of scores (..., classes) and class numbers (...), averaged over all.
-
-        `reduction` is "mean", "sum" or "none". A class number out of range counts as the class of the greatest
-        score.
-        """
-        if reduction not in ("mean", "sum", "none"):
-            raise TensorError(f"cross_entropy: reduction={reduction!r}", remedy='"mean", "sum" or "none"')
-        at = strong("cross_entropy", target, device_beside(self))
-        if not isinstance(at, UOp) or not at.dtype.is_int:
-            raise TensorError(
-                "cross_entropy: targets are class numbers of an integer dtype", remedy="cast them"
-            )
-        if self.ndim == 0 or at.shape != self.shape[:-1]:
-            raise TensorError(
-                f"cross_entropy: targets of shape {at.shape} for scores of shape {self.shape}",
-                remedy="scores are (..., classes), targets (...)",
-            )
-        dtype = as_float(self.dtype)
-        x = self.uop.cast(accumulator(dtype))
-        last = (x.ndim - 1,)
-        x = x - detach(fold(x, Ops.MAX, last, keepdim=True))
-        classes = self.shape[-1]
-        at = at if at.dtype.max >= classes else at.cast(dtypes.i64)
-        chosen = at.reshape((*at.shape, 1)).eq(count(classes, at.dtype))
-        losses = compose.log(fold(compose.exp(x), Ops.ADD, last)) - fold(chosen.where(x, 0), Ops.ADD, last)
-        every = tuple(range(losses.ndim))
-        if reduction != "none":
-            losses = fold(losses, Ops.ADD, every)
-        if reduction == "mean":
-            losses = losses / math.prod(self.shape[:-1])
-        return self._of(losses.cast(dtype))
 
 
 def _product(left: Operand, right: Operand) -> UOp:

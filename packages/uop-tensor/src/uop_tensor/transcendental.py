@@ -242,6 +242,14 @@ def logaddexp(x: UOp, y: UOp) -> UOp:
 
 
 @wide
+def softplus(x: UOp) -> UOp:
+    """log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)); the derivative at 0 is that of both sides, 1/2."""
+    negative = x < 0
+    least = compose.exp(negative.where(x, -x))
+    return negative.where(x.const_like(0), x) + log1p(least)
+
+
+@wide
 def logit(x: UOp) -> UOp:
     """log(x / (1 - x)); around 1/2, where that cancels, 2 atanh(2x - 1)."""
     near = (x > 0.25) & (x < 0.75)
