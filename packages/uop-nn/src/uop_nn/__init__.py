@@ -8,8 +8,10 @@ from .checkpoint import load_checkpoint, save_checkpoint
 from .data import DataError, MissingDataError, Mnist, load_mnist, load_text, load_tinyshakespeare
 from .ema import Ema
 from .gpt import Gpt, GptConfig
+from .gpt2 import Gpt2, Gpt2Config
 from .gradients import GradientAccumulator, clip_grad_norm, clip_grad_value
 from .layers import Dropout, Embedding, Linear
+from .llama import Llama, LlamaBlock, LlamaConfig
 from .mlp import Mlp
 from .module import ModelError, Module, Sequential
 from .muon import Muon
@@ -39,6 +41,8 @@ __all__ = [
     "Embedding",
     "FeedForward",
     "Gpt",
+    "Gpt2",
+    "Gpt2Config",
     "GptConfig",
     "GradientAccumulator",
     "GroupNorm",
@@ -47,6 +51,9 @@ __all__ = [
     "Linear",
     "LinearWarmup",
     "Lion",
+    "Llama",
+    "LlamaBlock",
+    "LlamaConfig",
     "MissingDataError",
     "Mlp",
     "Mnist",

@@ -137,8 +137,17 @@ class MultiheadAttention(Module):
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, cache: LayerCache | None) -> Tensor:
-    """Attention of (B, heads, T, d) to (B, heads, T, d), or to all that the cache has with these, up to each position."""
-    if cache is None:
-        return q.scaled_dot_product_attention(k, v, is_causal=True)
-    keys, values, mask = cache.extended(k, v)
-    return q.scaled_dot_product_attention(keys, values, mask)
+    """What each of queries (B, heads, T, d) finds among keys and values (B, groups, T, d) up to its own position.
+
+    With a cache, also among those that it has. Query head h looks at group h * groups // heads.
+    """
+    mask = None
+    if cache is not None:
+        k, v, mask = cache.extended(k, v)
+    heads, groups = q.shape[1], k.shape[1]
+    if heads == groups:
+        return q.scaled_dot_product_attention(k, v, mask, is_causal=mask is None)
+    shape = q.shape
+    q = q.reshape(shape[0], groups, heads // groups, *shape[2:])
+    mixed = q.scaled_dot_product_attention(k.unsqueeze(2), v.unsqueeze(2), mask, is_causal=mask is None)
+    return mixed.reshape(shape)
