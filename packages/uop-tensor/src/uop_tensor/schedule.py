@@ -10,11 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from uop_ir import Limits, Ops, UOp
+from uop_rewrite import graph_rewrite, symbolic
 
 from .cost import is_memory
 from .cut import LENGTH, body_nodes, cut_long, cut_wide, length
-from .fusion import Fusion, decide, identity
+from .fusion import Demand, Fusion, decide, identity
+from .memory import nbytes, numel
 from .one_hot import scatters
+from .prefixes import folds_prefix
+
+#: A loop of so many times fewer steps than another is short beside it.
+SHORT = 8
 
 
 @dataclass
@@ -59,6 +65,7 @@ class Graph:
         kernel = self.kernels[into]
         kernel.values += gone.values
         kernel.length += gone.length
+        kernel.reduces |= gone.reduces
         kernel.reads = {r: None for r in kernel.reads | gone.reads if r not in kernel.values}
         self.writer.update(dict.fromkeys(gone.values, into))
         self.direct[into] = (self.direct[into] | self.direct.pop(other)) - {into}
@@ -87,7 +94,7 @@ def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Grap
             break
         forced = cuts
     graph = Graph(kernels)
-    _merge_elementwise(graph, fusion, donors, limits.arguments)
+    _merge(graph, fusion, donors, limits.arguments)
     needed = set(root.src).union(*(kernel.reads for kernel in graph.kernels.values()))
     for kernel in graph.kernels.values():
         kernel.values = [value for value in kernel.values if value in needed]
@@ -117,29 +124,80 @@ def _cuts(kernel: Kernel, stored: set[UOp], arguments: int) -> set[UOp]:
     return cut_long(value, outside) if kernel.length > LENGTH else set()
 
 
-def _merge_elementwise(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], arguments: int) -> None:
-    """Make kernels without a REDUCE part of others that store the same shape, where that saves loads.
+def _merge(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], arguments: int) -> None:
+    """Make kernels that store the same shape one, where that saves loads: of several that would take it, a kernel
+    joins the one with which it saves most. What scatters stays alone, and what folds prefixes is the only fold.
 
-    An optimizer's moments and parameter are computed from the same gradient: read once, stored in one loop. A kernel
-    joins the first that takes it: one without a REDUCE that reads some of the same memory, or any whose values it
-    uses, if at the very element that it stores. What scatters stays alone.
+    An optimizer's moments and parameter are computed from the same gradient, the greatest element of a row and the
+    sum of its exponentials from the same row: read once, stored in one loop.
     """
-    open_kernels: dict[object, list[int]] = {}
+    walks = {k: _walk(kernel, fusion) for k, kernel in graph.kernels.items()}
+    touching: dict[object, dict[int, None]] = {}  # the kernels of a shape that load or store a value
     for k in list(graph.kernels):
-        kernel = graph.kernels[k]
-        group = open_kernels.setdefault(kernel.values[0].shape, [])
-        for other in [] if kernel.reduces else group:
+        kernel, shape = graph.kernels[k], graph.kernels[k].values[0].shape
+        size = numel(shape)
+        places: list[object] = [(shape, m) for m in kernel.reads if numel(m.shape) >= size]
+        places += [shape] if size == 1 else []
+        best, most = k, 0
+        for other in sorted({o for place in places for o in touching.get(place, ())}):
             into = graph.kernels[other]
             together = len(into.reads | kernel.reads) + len(into.values) + len(kernel.values)
-            uses = other in graph.direct[k]
-            shares = not into.reduces and bool(into.reads.keys() & kernel.reads.keys())
             fits = together <= arguments and into.length + kernel.length <= LENGTH
-            fits = fits and not any(map(scatters, into.values))
-            if (uses or shares) and fits and _joinable(graph, fusion, donors, other, k):
-                graph.merge(other, k)
-                break
-        else:
-            group.append(k)
+            if not fits or any(map(scatters, into.values)):
+                continue
+            if kernel.reduces and any(scatters(v) or folds_prefix(v) for v in into.values + kernel.values):
+                continue
+            saved = _saved(into, kernel, walks[other], walks[k])
+            if saved > most and _joinable(graph, fusion, donors, other, k):
+                best, most = other, saved
+        for place in [*places, *((shape, v) for v in kernel.values)]:
+            touching.setdefault(place, {})[best] = None
+        if best != k:
+            graph.merge(best, k)
+            walks[best] = {p: max(walks[best].get(p, 0), walks[k].get(p, 0)) for p in walks[best] | walks[k]}
+
+
+#: How often a kernel loads an element of what it reads, for each memory and index in the kernel's own loops.
+Walk = dict[tuple[UOp, tuple[UOp, ...]], int]
+
+
+def _walk(kernel: Kernel, fusion: Fusion) -> Walk:
+    found: Walk = {}
+    for memory in kernel.reads:
+        for demand in fusion.reads[memory]:
+            if demand.kernel in kernel.values:
+                at = _renumbered(demand)
+                found[memory, at] = max(found.get((memory, at), 0), demand.evaluations)
+    return found
+
+
+def _renumbered(demand: Demand) -> tuple[UOp, ...]:
+    """The index of a demand, its loops numbered as they stand within each other: that of equal walks is equal."""
+    first = len(demand.kernel.shape)
+    inner = [r for r in demand.loops if r.arg[0] >= first]
+    new = {r: UOp.range(r.src[0], first + n, r.arg[1]) for n, r in enumerate(inner)}
+    if all(r is n for r, n in new.items()):
+        return demand.at
+    return tuple([graph_rewrite(i.substitute(new), symbolic) for i in demand.at])
+
+
+def _saved(into: Kernel, kernel: Kernel, before: Walk, walk: Walk) -> int:
+    """Bytes that are loaded once in place of twice if two kernels are one.
+
+    A kernel without a REDUCE saves what it uses of the other, and what both read if neither has one; of one element it
+    saves its launch. Two with a REDUCE save what both walk through alike, if it is as large as all that they walk
+    through: the second loop finds it in the cache. A product of matrices walks through more than its operands have,
+    and has an order of loops for itself alone. A short loop before a long one that uses its result saves that.
+    """
+    if kernel.reduces:
+        steps, first = max(walk.values(), default=0), max(before.values(), default=0)
+        both = {m for m, at in walk.keys() & before.keys() if numel(m.shape) >= max(steps, first)}
+        used = [m for m in kernel.reads if m in into.values and SHORT * first <= steps]
+        return sum(map(nbytes, both)) + sum(map(nbytes, used))
+    used = [m for m in kernel.reads if m in into.values or (m in into.reads and not into.reduces)]
+    size = numel(kernel.values[0].shape)
+    saved = sum(nbytes(m) for m in used if numel(m.shape) >= size)
+    return saved or int(size == 1 and not into.reduces)
 
 
 def _joinable(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], earlier: int, later: int) -> bool:
