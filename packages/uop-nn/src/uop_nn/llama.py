@@ -150,4 +150,4 @@ class Llama(Module):
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return self(tokens).float().cross_entropy(targets)
+        return self(tokens).float().cross_entropy(targets, ignore_index=None)

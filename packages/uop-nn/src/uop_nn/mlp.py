@@ -33,4 +33,4 @@ class Mlp(Module):
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """The mean cross-entropy in nats."""
-        return self(images).cross_entropy(labels)
+        return self(images).cross_entropy(labels, ignore_index=None)

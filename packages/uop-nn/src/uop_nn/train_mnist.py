@@ -102,7 +102,7 @@ def _validation(model: Mlp, data: Mnist) -> Callable[[], Score]:
         with no_grad(), model.evaluating():
             scores = model(x)
             right = scores.argmax(-1) == y
-            return scores.cross_entropy(y, reduction="sum"), right.sum()
+            return scores.cross_entropy(y, reduction="sum", ignore_index=None), right.sum()
 
     jitted = jit(evaluate)
 
