@@ -14,7 +14,7 @@ from .creation import count
 from .errors import TensorError
 from .graph import fold
 from .ordering import Ordering
-from .promotion import accumulator, as_float, promote
+from .promotion import accumulator, promote
 from .value import Operand, device_beside, strong
 
 
@@ -68,20 +68,6 @@ class Functional(Ordering):
                 f"linear: a weight of shape {weight.shape}", remedy="it has the shape (out, in)"
             )
         out = self @ weight.T
-        return out if bias is None else out + bias
-
-    def layernorm(
-        self, weight: Self | None = None, bias: Self | None = None, eps: float = 1e-5, axis: int = -1
-    ) -> Self:
-        """Each row along the axis brought to mean 0 and variance 1, then scaled and shifted."""
-        at = (shapes.one_axis("layernorm", self.ndim, axis),)
-        dtype = as_float(self.dtype)
-        x = self.uop.cast(accumulator(dtype))
-        n = self.shape[at[0]]
-        distance = x - fold(x, Ops.ADD, at, keepdim=True) / n
-        variance = fold(distance * distance, Ops.ADD, at, keepdim=True) / n
-        out = self._of((distance * (variance + eps).alu(Ops.SQRT).alu(Ops.RECIP)).cast(dtype))
-        out = out if weight is None else out * weight
         return out if bias is None else out + bias
 
     def scaled_dot_product_attention(
