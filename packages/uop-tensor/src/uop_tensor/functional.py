@@ -13,8 +13,8 @@ from . import shapes
 from .creation import count
 from .errors import TensorError
 from .graph import fold
-from .ordering import Ordering
 from .promotion import accumulator, promote
+from .resize import Resizing
 from .value import Operand, device_beside, strong
 
 
@@ -46,7 +46,7 @@ def matmul(x: UOp, y: UOp) -> UOp:
     return fold(product, Ops.ADD, (product.ndim - 1,)).cast(dtype)
 
 
-class Functional(Ordering):
+class Functional(Resizing):
     """Tensors of f16 and bf16 are normalized in f32 and rounded once."""
 
     def matmul(self, other: Operand) -> Self:

@@ -11,6 +11,7 @@ from .errors import TensorError
 from .graph import broadcast_to
 from .movement import join, refuse_others
 from .padding import Padding
+from .windows import windows
 
 
 class Rearrange(Padding):
@@ -206,6 +207,18 @@ class Rearrange(Padding):
         """The parts of size 1 along an axis, without it."""
         at = shapes.one_axis("unbind", self.ndim, axis)
         return tuple(self.narrow(at, i, 1).squeeze(at) for i in range(self.shape[at]))
+
+    def unfold(self, axis: int, size: int, step: int) -> Self:
+        """Windows of `size` elements of an axis, `step` apart: that axis is the windows, a new last one what is in them."""
+        at = shapes.one_axis("unfold", self.ndim, axis)
+        length, stride = shapes.integers("unfold", (size, step))
+        if not 0 < length <= self.shape[at] or stride < 1:
+            raise TensorError(
+                f"unfold: windows of {length}, {stride} apart, of an axis of size {self.shape[at]}",
+                remedy="windows fit into the axis, and stand 1 apart or more",
+            )
+        x = windows(self.movedim(at, -1).uop, (length,), (stride,), (1,))
+        return self._of(x).movedim(-2, at)
 
 
 def _many(given: int | Sequence[int]) -> tuple[int, ...]:

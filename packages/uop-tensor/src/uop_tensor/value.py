@@ -2,7 +2,7 @@
 
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
 Special, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks, Gather, Ordering,
-Functional, Exchange, Tensor.
+Convolution, Pooling, Resizing, Functional, Exchange, Tensor.
 """
 
 from __future__ import annotations
