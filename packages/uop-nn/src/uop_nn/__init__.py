@@ -10,6 +10,7 @@ from .ema import Ema
 from .gpt import Gpt, GptConfig
 from .gpt2 import Gpt2, Gpt2Config
 from .gradients import GradientAccumulator, clip_grad_norm, clip_grad_value
+from .image_sets import Cifar10, load_cifar10, load_fashion_mnist
 from .layers import Dropout, Embedding, Linear
 from .llama import Llama, LlamaBlock, LlamaConfig
 from .mlp import Mlp
@@ -32,6 +33,7 @@ __all__ = [
     "CausalSelfAttention",
     "CharTokenizer",
     "CheckpointError",
+    "Cifar10",
     "CombinedOptimizer",
     "Constant",
     "Cosine",
@@ -75,6 +77,8 @@ __all__ = [
     "clip_grad_value",
     "init",
     "load_checkpoint",
+    "load_cifar10",
+    "load_fashion_mnist",
     "load_gpt",
     "load_mnist",
     "load_safetensors",

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from .download import DataError, DataFile, DataFolders, MissingDataError, fetch
 from .text import embedded_text
 
-__all__ = ["DataError", "MissingDataError", "Mnist", "load_mnist", "load_text", "load_tinyshakespeare"]
+__all__ = [
+    "DataError",
+    "MissingDataError",
+    "Mnist",
+    "load_mnist",
+    "load_text",
+    "load_tinyshakespeare",
+    "parse_idx",
+    "pixels",
+]
 
 MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -100,9 +109,9 @@ def load_mnist(cache: Path | None = None) -> Mnist:
         parse_idx(fetch(file, folders)) for file in (*train, *TEST)
     )
     return Mnist(
-        _pixels(train_images),
+        pixels(train_images),
         train_labels.astype(np.int32),
-        _pixels(test_images),
+        pixels(test_images),
         test_labels.astype(np.int32),
     )
 
@@ -159,7 +168,8 @@ def _has(folder: Path, files: tuple[DataFile, ...]) -> bool:
     return all((folder / file.name).exists() for file in files)
 
 
-def _pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Images [N, ...] as rows of numbers in [0, 1]."""
     return images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
 
 

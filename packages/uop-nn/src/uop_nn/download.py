@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import http.client
 import io
-import urllib.request
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,10 @@ from pathlib import Path
 from uop_ir import UopError
 
 from .files import replacing
+from .network import download
 from .settings import settings
 
 __all__ = ["DataError", "DataFile", "DataFolders", "MissingDataError", "fetch", "read_local"]
-
-TIMEOUT = 10.0  # seconds without an answer after which a host counts as unreachable
 
 
 class DataError(UopError):
@@ -34,13 +32,15 @@ class DataFile:
     """One file of a data set, known by what it contains.
 
     `size` (bytes) and `sha256` (hex) are those of the contents: after decompression where the name ends in .gz,
-    because mirrors compress the same contents differently. `urls` are tried in order.
+    because mirrors compress the same contents differently. With `packed` they are those of the file as it is, and it
+    stays compressed. `urls` are tried in order.
     """
 
     name: str
     size: int
     sha256: str
     urls: tuple[str, ...] = ()
+    packed: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def fetch(file: DataFile, folders: DataFolders) -> bytes:
             _remove(cached)
     for url in file.urls:
         try:
-            raw = _download(url, limit=2 * file.size)
+            raw = download(url, limit=2 * file.size)
             contents = _checked(file, raw, url)
         except (OSError, http.client.HTTPException, DataError) as error:
             tried.append(f"{url} ({_one_line(error)})")
@@ -108,7 +108,7 @@ def read_local(file: DataFile, folder: Path) -> bytes:
 def _checked(file: DataFile, raw: bytes, origin: str) -> bytes:
     """Decompress the bytes of `file` and compare them with its pin."""
     contents = raw
-    if file.name.endswith(".gz"):
+    if file.name.endswith(".gz") and not file.packed:
         try:
             with gzip.open(io.BytesIO(raw)) as stream:
                 contents = stream.read(file.size + 1)  # one more than expected: no bomb fills the memory
@@ -121,14 +121,6 @@ def _checked(file: DataFile, raw: bytes, origin: str) -> bytes:
     if found != file.sha256:
         raise DataError(f"{origin} is damaged: expected contents of sha256 {file.sha256}, found {found}")
     return contents
-
-
-def _download(url: str, limit: int) -> bytes:
-    """Return at most `limit` bytes from `url`; whether they are all and the right ones is for the pin to say."""
-    request = urllib.request.Request(url, headers={"User-Agent": "uop-nn"})  # noqa: S310  pinned https URLs
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310  pinned https URLs
-        data: bytes = response.read(limit)
-    return data
 
 
 def _keep(path: Path, raw: bytes) -> None:

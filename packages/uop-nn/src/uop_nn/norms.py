@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from uop_ir import dtypes
 from uop_tensor import Tensor
 
 from . import init
@@ -39,11 +38,8 @@ class RMSNorm(Module):
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., width) to (..., width). Raises ModelError for another last axis."""
-        _check_axis("RMSNorm", x, x.ndim - 1, self.weight.shape[0])
-        wide = x if x.dtype is dtypes.f64 else x.float()
-        scale = (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        return (wide * scale).cast(x.dtype) * self.weight
+        """(..., width) to (..., width). Raises TensorError for another last axis."""
+        return x.rms_norm(self.weight.shape[0], self.weight, self.eps)
 
 
 class GroupNorm(Module):
@@ -62,12 +58,8 @@ class GroupNorm(Module):
         self.groups, self.eps = groups, eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(N, channels, ...) to the same. Raises ModelError for another second axis."""
-        channels = self.weight.shape[0]
-        _check_axis("GroupNorm", x, 1, channels)
-        normal = x.reshape(x.shape[0], self.groups, -1).layernorm(eps=self.eps).reshape(x.shape)
-        one_each = (channels,) + (1,) * (x.ndim - 2)
-        return normal * self.weight.reshape(one_each) + self.bias.reshape(one_each)
+        """(N, channels, ...) to the same. Raises TensorError for another second axis."""
+        return x.group_norm(self.groups, self.weight, self.bias, self.eps)
 
 
 class BatchNorm2d(Module):
@@ -89,37 +81,15 @@ class BatchNorm2d(Module):
         self.eps, self.momentum = eps, momentum
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(N, channels, H, W) to the same. Raises ModelError for other shapes, or one value a channel in training."""
-        channels = self.weight.shape[0]
+        """(N, channels, H, W) to the same.
+
+        Raises ModelError for another rank, TensorError for other channels, or one value a channel in training.
+        """
         if x.ndim != 4:
+            channels = self.weight.shape[0]
             raise ModelError(f"BatchNorm2d takes (N, {channels}, H, W), not the shape {x.shape}")
-        _check_axis("BatchNorm2d", x, 1, channels)
-        wide = x if x.dtype is dtypes.f64 else x.float()
-        mean, var = self._learned(wide) if self.training else (self.running_mean, self.running_var)
-        one_each = (channels, 1, 1)
-        scale = (var.reshape(one_each) + self.eps).rsqrt()
-        normal = ((wide - mean.reshape(one_each)) * scale).cast(x.dtype)
-        return normal * self.weight.reshape(one_each) + self.bias.reshape(one_each)
-
-    def _learned(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and variance of a batch, of which the averages take note."""
-        count = x.numel() // x.shape[1]
-        if count < 2:
-            raise ModelError(
-                f"BatchNorm2d in training needs more than one value a channel, not the shape {x.shape}",
-                remedy="give more examples, or call eval",
-            )
-        mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0)
-        for average, new in (
-            (self.running_mean, mean),
-            (self.running_var, var * (count / (count - 1))),
-        ):
-            kept = (1 - self.momentum) * average + self.momentum * new.cast(average.dtype)
-            average.assign(kept.detach())
-        self.num_batches_tracked.assign(self.num_batches_tracked + 1)
-        return mean, var
-
-
-def _check_axis(name: str, x: Tensor, axis: int, size: int) -> None:
-    if not 0 <= axis < x.ndim or x.shape[axis] != size:
-        raise ModelError(f"{name} of {size} channels cannot take a tensor of shape {x.shape}")
+        averages = self.running_mean, self.running_var
+        out = x.batch_norm(*averages, self.weight, self.bias, self.training, self.momentum, self.eps)
+        if self.training:
+            self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+        return out

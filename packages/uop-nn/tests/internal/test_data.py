@@ -46,6 +46,8 @@ class Network:
         answer = self.answers.get(request.full_url, urllib.error.URLError("host not found"))
         if isinstance(answer, BaseException):
             raise answer
+        if isinstance(answer, Broken):
+            return Broken(answer.error)
         return io.BytesIO(answer) if isinstance(answer, bytes) else answer
 
 
@@ -71,8 +73,11 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Network]:
 
 
 @pytest.fixture(autouse=True)
-def isolated(network: Callable[..., Network], tmp_path: Path) -> Iterator[None]:
+def isolated(
+    network: Callable[..., Network], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     network()
+    monkeypatch.setattr("uop_nn.network.PAUSE", 0.0)
     with override(settings, uop_cache=str(tmp_path / "own-cache")):
         yield
 
