@@ -9,14 +9,14 @@ from uop_ir import DType, Ops, UOp
 
 from . import compose, shapes
 from .errors import TensorError
-from .functional import Functional
 from .graph import broadcast_to, fold
+from .products import Products
 from .promotion import accumulator, as_float, promote
 from .shapes import Axis
 from .value import Operand, device_beside, strong
 
 
-class Statistics(Functional):
+class Statistics(Products):
     """`axis` is a number, several, or None for all axes; `keepdim` keeps them with size 1."""
 
     def amax(self, axis: Axis = None, keepdim: bool = False) -> Self:
