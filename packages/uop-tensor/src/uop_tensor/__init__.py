@@ -2,6 +2,7 @@
 
 from .autodiff import checkpoint, custom_gradient, jvp, vjp
 from .errors import ShareError, TensorError
+from .explain import explain
 from .export import export
 from .gradient import gradient
 from .jit import jit
@@ -19,6 +20,7 @@ __all__ = [
     "checkpoint",
     "clear_plans",
     "custom_gradient",
+    "explain",
     "export",
     "get_rng_state",
     "gradient",

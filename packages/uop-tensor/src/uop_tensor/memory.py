@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -11,17 +12,32 @@ from uop_ir import Backend, DType, Ops, UOp
 from uop_rewrite import bounds
 
 
+@dataclass
+class Held:
+    """Bytes of memory under values: `now`, and the `most` since the process began. Scratch memory is not counted."""
+
+    now: int = 0
+    most: int = 0
+
+
+HELD = Held()
+
+
 class Memory:
     """Memory of a device; it goes back when the BUFFER that holds it dies."""
 
-    __slots__ = ("backend", "handle")
+    __slots__ = ("backend", "handle", "nbytes")
 
-    def __init__(self, backend: Backend, handle: Any) -> None:
+    def __init__(self, backend: Backend, handle: Any, nbytes: int) -> None:
         self.backend = backend
         self.handle = handle
+        self.nbytes = nbytes
+        HELD.now += nbytes
+        HELD.most = max(HELD.most, HELD.now)
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not finalizing():
+            HELD.now -= self.nbytes
             self.backend.free(self.handle)
 
 
@@ -33,7 +49,7 @@ def new_buffer(backend: Backend, size: int, dtype: DType) -> UOp:
 def buffer_of(backend: Backend, handle: Any, size: int, dtype: DType) -> UOp:
     """A BUFFER of memory that is there already."""
     buffer = UOp.buffer(size, dtype, backend.name)
-    buffer.memo["memory"] = Memory(backend, handle)
+    buffer.memo["memory"] = Memory(backend, handle, size * dtype.itemsize)
     return buffer
 
 

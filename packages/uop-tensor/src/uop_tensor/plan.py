@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeAlias
 
 from uop_ir import AddrSpace, Limits, Ops, Plan, UOp, call_params
@@ -32,29 +33,56 @@ class Want:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A plan, and for each value the slot among `plan.inputs` in which it ends."""
+class Task:
+    """What a plan is made of: a SINK of distinct values over the memory PARAMs 0 to `inputs` - 1, one Want a value."""
 
+    root: UOp
+    inputs: int
+    wants: tuple[Want, ...]
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and for each value the slot among `plan.inputs` in which it ends.
+
+    Bytes: `scratch` is what all scratch memory would take together, were none shared, and `bound` what lives at one
+    time at most: no arena can be smaller.
+    """
+
+    task: Task
     plan: Plan
     homes: tuple[int, ...]
-    scratch: int  # bytes of all scratch together, were none shared
+    scratch: int
+    bound: int
 
 
-def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -> Planned:
-    """The plan of `root`, a SINK of distinct values over the memory PARAMs 0 to `inputs` - 1, one Want a value.
+@dataclass
+class Arranged:
+    """Kernels in order, and where the values of the root end: in homes of their own, by copies if need be."""
 
-    Values that no donor takes get the slots from `inputs` on, in order.
-    """
+    graph: Graph
+    fusion: Fusion
+    order: list[int]
+    slots: dict[int, UOp]
+    homes: dict[UOp, UOp]
+    placed: list[UOp]
+    copies: list[tuple[UOp, UOp]]
+
+
+def arrange(task: Task) -> Arranged:
+    """The kernels of a task. Values that no donor takes get the slots from `inputs` on, in order."""
+    root, inputs = task.root, task.inputs
     slots = {n.arg.slot: n for n in root.toposort() if is_memory(n)}
-    for value, want in zip(root.src, wants, strict=True):
+    for value, want in zip(root.src, task.wants, strict=True):
         if want.donor is not None and want.donor not in slots:
             slots[want.donor] = UOp.param(want.donor, numel(value.shape), value.dtype)
-    donors = {v: slots[w.donor] for v, w in zip(root.src, wants, strict=True) if w.donor is not None}
-    graph, fusion = schedule(root, donors, limits)
+    donors = {v: slots[w.donor] for v, w in zip(root.src, task.wants, strict=True) if w.donor is not None}
+    graph, fusion = schedule(root, donors, task.limits)
     homes: dict[UOp, UOp] = {}
     copies: list[tuple[UOp, UOp]] = []
     placed: list[UOp] = []
-    for value, want in zip(root.src, wants, strict=True):
+    for value, want in zip(root.src, task.wants, strict=True):
         home = None
         donor = donors.get(value)
         if donor is not None:
@@ -68,16 +96,25 @@ def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -
             slots[inputs] = home
             inputs += 1
         placed.append(home)
-    calls = _Calls(graph, homes)
-    for k in run_order(graph, homes):
-        calls.add(graph.kernels[k])
-    for value, donor in copies:
+    return Arranged(graph, fusion, run_order(graph, homes), slots, homes, placed, copies)
+
+
+def make_plan(root: UOp, inputs: int, wants: tuple[Want, ...], limits: Limits) -> Planned:
+    """The plan of a Task."""
+    task = Task(root, inputs, wants, limits)
+    arranged = arrange(task)
+    calls = _Calls(arranged.graph, arranged.homes)
+    for k in arranged.order:
+        calls.add(arranged.graph.kernels[k])
+    for value, donor in arranged.copies:
         calls.add_copy(value, donor)
-    offsets, arena = calls.scratch.lay_out()
-    memory = tuple(slots[s] for s in sorted(slots))
+    scratch = calls.scratch
+    offsets, arena = scratch.lay_out()
+    memory = tuple(arranged.slots[s] for s in sorted(arranged.slots))
     scalars = sorted({n for n in root.toposort() if n.op is Ops.PARAM and not is_memory(n)}, key=_name)
     plan = Plan(tuple(calls.calls), memory, tuple(scalars), offsets, arena)
-    return Planned(plan, tuple(memory.index(home) for home in placed), calls.scratch.total)
+    homes = tuple(memory.index(home) for home in arranged.placed)
+    return Planned(task, plan, homes, scratch.total, scratch.bound(len(calls.calls)))
 
 
 def _name(scalar: UOp) -> str:
@@ -140,6 +177,14 @@ class _Scratch:
     def total(self) -> int:
         """Bytes, were none shared."""
         return sum(map(_bytes, self.lives))
+
+    def bound(self, calls: int) -> int:
+        """The bytes that live at one of so many times, at most."""
+        change = [0] * (calls + 1)
+        for alloc, (first, last) in self.lives.items():
+            change[first] += _bytes(alloc)
+            change[last + 1] -= _bytes(alloc)
+        return max(accumulate(change))
 
 
 def _bytes(alloc: UOp) -> int:

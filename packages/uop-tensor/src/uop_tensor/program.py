@@ -7,7 +7,7 @@ interned root, and the root is the key of the cache: the second one is neither s
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -15,7 +15,7 @@ from uop_ir import AddrSpace, Backend, Executable, Ops, UOp, UopError, toposort
 from uop_ir import settings as ir_settings
 
 from .cost import is_leaf
-from .memory import base, new_buffer
+from .memory import HELD, base, new_buffer
 from .plan import Planned, Want, make_plan
 from .settings import settings
 
@@ -35,6 +35,8 @@ class Counters:
 
 
 COUNTERS = Counters()
+#: Called with each plan that is made, and the name of its backend.
+WATCHERS: list[Callable[[Planned, str], None]] = []
 
 
 @dataclass
@@ -98,7 +100,8 @@ class Program:
         kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
         print(
             f"realize on {self.backend.name}: {kernels}, {how}, run {seconds * 1e3:.2f} ms, "
-            f"scratch {self.planned.plan.arena} of {self.planned.scratch} bytes"
+            f"scratch {self.planned.plan.arena} of {self.planned.scratch} bytes, "
+            f"values {HELD.now} bytes, most {HELD.most}"
         )
 
 
@@ -132,6 +135,8 @@ def program(values: Sequence[UOp], donors: Sequence[UOp | None], must: bool, bac
     if found is None:
         COUNTERS.plans += 1
         planned = make_plan(key[0], len(buffers), wants, backend.limits)
+        for watch in WATCHERS:
+            watch(planned, backend.name)
         executable = backend.link(planned.plan)
         _cache[key] = planned, executable
         while len(_cache) > max(settings.plan_cache, 0):

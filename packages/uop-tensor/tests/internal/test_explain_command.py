@@ -1,0 +1,36 @@
+"""uopc explain: a program is run, and its plans are explained. Week 5."""
+
+from pathlib import Path
+
+import pytest
+
+from uop_ir import UopError
+from uop_tensor.explain_command import explain_command
+from uop_tensor.program import WATCHERS
+
+PROGRAM = """\
+import sys
+from uop_tensor import Tensor, clear_plans
+clear_plans()
+print(((Tensor([1.0, 2.0]) * 2).sum() + len(sys.argv)).item())
+"""
+
+
+def test_plans_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    assert explain_command([str(file), "a"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "8.0\n"
+    assert "plan 0 on " in out
+    assert "kernel 0 stores add f32[]" in out
+
+
+def test_a_program_that_fails_or_is_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("raise ValueError(3)")
+    with pytest.raises(ValueError, match="3"):
+        explain_command([str(file)])
+    assert not WATCHERS
+    with pytest.raises(UopError, match="there is no file"):
+        explain_command([str(tmp_path / "none.py")])
