@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms, generate, linearize, render, stages
-from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes, index, run_program
+from uop_ir import AddrSpace, BoundsError, DType, Ops, UOp, dtypes, index, run_program
 
 R, Q = UOp.range(8, 0), UOp.range(3, 1)
 OUT, MEMORY = UOp.param(0, 32, dtypes.f32), UOp.param(1, 16, dtypes.f32)
@@ -111,6 +112,28 @@ def test_the_lanes_of_a_vector_are_all_inside() -> None:
             continue
         with pytest.raises(BoundsError, match="elements 0 to 19 of param slot=1, which has 16"):
             render("kernel", order, [OUT, MEMORY])
+
+
+def test_the_lanes_of_a_vector_are_all_inside_where_it_is_valid() -> None:
+    lanes = UOp(Ops.STACK, [index(i) for i in range(4)])
+    for first, good in ((0, True), (1, False)):
+        r = UOp.range(5, 0)
+        value = MEMORY.index(r * 4 + lanes + first, r < 4).load()
+        order = linearize(UOp.sink(OUT.index(r * 4 + lanes).store(value).end(r)))
+        if good:
+            assert "? load_f32x4" in render("kernel", order, [OUT, MEMORY])[1]
+            continue
+        with pytest.raises(BoundsError, match="elements 1 to 16 of param slot=1, which has 16"):
+            render("kernel", order, [OUT, MEMORY])
+
+
+def test_lanes_that_do_not_follow_one_another_are_read_one_by_one() -> None:
+    order = [0, 1, 3, 2]
+    lanes, along = (UOp(Ops.STACK, [index(i) for i in which]) for which in (order, range(4)))
+    r = UOp.range(4, 0)
+    body = UOp.sink(OUT.index(r * 4 + along).store(MEMORY.index(r * 4 + lanes).load()).end(r))
+    said = render("kernel", linearize(body), [OUT, MEMORY])[1]
+    assert re.findall(r"data1\[ridx0\*4(?:\+(\d))?\]", said) == ["", "1", "3", "2"]
 
 
 def test_memory_without_elements_is_only_there_in_loops_that_never_run() -> None:
@@ -215,3 +238,54 @@ def test_an_index_has_the_bits_that_it_needs(size: int, type_: str) -> None:
     r, bytes_ = UOp.range(size, 2), UOp.param(0, size, dtypes.u8)
     order = linearize(UOp.sink(bytes_.index(r).store(UOp.const(dtypes.u8, 1)).end(r)))
     assert f"for ({type_} ridx2 = 0; ridx2 < {size};" in render("kernel", order, [bytes_])[1]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.i32, dtypes.i64], ids=str)
+def test_what_may_overflow_is_computed_behind_the_validity_that_keeps_it_small(dtype: DType) -> None:
+    """Though what is made of it is small whatever it is: a remainder of a square, used twice."""
+    row = UOp.param(2, 8, dtype).index(R).load().cast(dtypes.index)
+    at = (row * row + R) // 5 % 2 + (row * 5 + Q) % 3 + (row * 2 + R) // 2 % 3 + (row * 3 + Q) % 7
+    valid = at_least(0, row) & (row < 5)
+    value = MEMORY.index(at, valid).load() + UOp.param(3, 16, dtypes.f32).index(at, valid).load()
+    square, *others = [
+        s for s in text(OUT.index(R * 3 + Q).store(value).end(R, Q)).splitlines() if "val0*val0" in s
+    ]
+    assert square.index(" ? data1[") < square.index("val0*val0")
+    assert not others
+
+
+@pytest.mark.parametrize(("at", "helper"), [(R // N, "div_i32"), (R % N, "mod_i32")])
+def test_a_divisor_that_may_be_0_is_not_left_to_c(at: UOp, helper: str) -> None:
+    loop = OUT.index(R).store(MEMORY.index(at).load()).end(R)
+    assert f"data1[{helper}(ridx0, n)]" in render("kernel", linearize(UOp.sink(loop)), [OUT, MEMORY, N])[1]
+
+
+FORMULAS: list[Callable[[Any, Any], Any]] = [
+    lambda r, n: n * (r // 3),
+    lambda r, n: r // 3 * n,
+    lambda r, n: n * (r % 3),
+    lambda r, n: (r * n) // 3 % 5,
+    lambda r, n: r // (n * 2),
+    lambda r, n: r % (n * 2),
+    lambda r, n: (r + 9) // (n // 2 + 1),
+    lambda r, n: (r + 1) * (n + 2),
+    lambda r, n: n - (1 - r),
+    lambda r, n: n + 7 - r - 1,
+    lambda r, n: (r - n) // 2 + 5,
+    lambda r, n: (r - n) % 4,
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_index_arithmetic_has_the_parentheses_that_c_needs(formula: Callable[[Any, Any], Any]) -> None:
+    """Whose precedence is that of Python; its quotients are made to floor where one may be negative."""
+    n = UOp.variable("n", 1, 9)
+    bytes_ = UOp.param(1, 1000, dtypes.u8)
+    loop = OUT.index(R).store(bytes_.index(formula(R, n)).load().cast(dtypes.f32)).end(R)
+    helpers, said = render("kernel", linearize(UOp.sink(loop)), [OUT, bytes_, n])
+    (at,) = re.findall(r"data1\[(.*)\];", said)
+    names = {"div_i32": lambda x, y: x // y, "mod_i32": lambda x, y: x % y}
+    assert ("div_i32" in at or "mod_i32" in at) == bool(helpers)
+    for r, size in itertools.product(range(8), range(1, 10)):
+        found = eval(at.replace("/", "//"), {**names, "ridx0": r, "n": size})  # noqa: S307  # of our own text
+        assert found == formula(r, size), at

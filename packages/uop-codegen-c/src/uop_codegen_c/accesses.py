@@ -136,7 +136,8 @@ def _addresses(place: UOp) -> Sequence[UOp]:
 
 
 def index_width(program: Iterable[UOp]) -> tuple[bool, frozenset[UOp]]:
-    """Whether some index of a linear program needs 64 bits, and the indices that are in range wherever they stand.
+    """Whether some index of a linear program needs 64 bits, and the indices that are in range wherever they stand, as is
+    all that they are computed from.
 
     What stands behind a validity is computed only where that holds. Raises BoundsError for an index that may not fit
     64 bits.
@@ -168,10 +169,11 @@ class _Width:
             if node in self.narrow or node.dtype is not dtypes.index:
                 continue
             low, high = bounds(node)
-            if I32[0] <= low and high <= I32[1]:
+            sources = [s for s in node.src if s.dtype is dtypes.index]
+            if I32[0] <= low and high <= I32[1] and all(s in self.narrow for s in sources):
                 self.narrow.add(node)
                 continue
-            if I64[0] <= low and high <= I64[1]:
+            if I64[0] <= low and high <= I64[1] and all(s in self.narrow or s in self.long for s in sources):
                 self.long.add(node)
             if condition is not None:
                 low, high = bounds_given(condition, node)
