@@ -19,7 +19,7 @@ from uop_codegen_c import (
     linearize,
     stages,
 )
-from uop_ir import AxisType, Ops, UOp, call_params, dtypes, run_program
+from uop_ir import AddrSpace, AxisType, Ops, UOp, call_params, dtypes, run_program
 
 
 def matmul(rows: int, columns: int, inner: int) -> UOp:
@@ -99,11 +99,18 @@ def test_a_sum_is_not_shared_by_threads() -> None:
 
 
 def test_each_thread_has_scratch_memory_of_its_own() -> None:
-    """A staged row stands inside of the loop that threads share."""
-    program = apply_schedule(loops(matmul(6, 9, 5)), [Stage(1, (2,)), Retype(0, AxisType.THREAD)])
-    *_, (_, root) = stages(program, first="expand")
-    ops = [n.arg[1] if n.op is Ops.RANGE else n.op for n in linearize(root)]
-    assert ops.index(AxisType.THREAD) < ops.index(Ops.ALLOC) < ops.index(AxisType.LOOP)
+    """A staged row stands inside of the loop that threads share, and each of several rows of a thread too."""
+    for schedule, rows in (
+        ([Stage(1, (2,)), Retype(0, AxisType.THREAD)], 1),
+        ([Stage(1, (2,)), Split(0, 3, AxisType.UPCAST), Retype(4, AxisType.THREAD)], 3),
+    ):
+        program = apply_schedule(loops(matmul(6, 9, 5)), schedule)
+        *_, (_, root) = stages(program, first="expand")
+        order = linearize(root)
+        (shared,) = [n for n in order if n.op is Ops.RANGE and n.arg[1] is AxisType.THREAD]
+        local = [n for n in order if n.op is Ops.ALLOC and n.arg.addrspace is AddrSpace.LOCAL]
+        assert len(local) == rows
+        assert min(map(order.index, local)) > order.index(shared)
 
 
 def test_a_staged_operand_is_read_from_local_memory_in_its_new_order() -> None:

@@ -119,7 +119,8 @@ def test_floats_and_truths(
     less, same = x < y, x.eq(y)
     floats_ = [x.alu(op, y) for op in (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)]
     floats_ += [x.alu(op) for op in (Ops.NEG, Ops.RECIP, Ops.TRUNC)]
-    floats_ += [less.where(x, y), b.flip((True,)).where(x, y), same.cast(dtype), UOp(Ops.MULACC, (x, y, x))]
+    moved = b.pad(((1, 0),)).shrink(((0, b.arg.size),))
+    floats_ += [less.where(x, y), moved.where(x, y), same.cast(dtype), UOp(Ops.MULACC, (x, y, x))]
     truths = [less, same, x.ne(y), b < less, b & less, b | same, b ^ less, b.eq(less), b.where(less, same)]
     truths += [x.cast(dtypes.bool)]
     bits = [x.bitcast({16: dtypes.u16, 32: dtypes.i32, 64: dtypes.u64}[dtype.bits]), less.cast(dtypes.i32)]

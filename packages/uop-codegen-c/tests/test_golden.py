@@ -115,6 +115,15 @@ def test_in_place_is_one_argument_at_one_element(run_cpu: Callable[..., Any]) ->
     np.testing.assert_array_equal(run_cpu(body, [given])[0], given * 2 - 15)
 
 
+@pytest.mark.parametrize("size", [3, 64])
+def test_two_memories_are_exchanged_in_place(run_cpu: Callable[..., Any], size: int) -> None:
+    """Both are read before one is stored."""
+    a, b = (UOp.param(slot, size, dtypes.f32) for slot in (0, 1))
+    given = [np.arange(size, dtype=np.float32), -np.ones(size, np.float32)]
+    got = run_cpu(UOp.sink(a.store(b), b.store(a)), given)
+    np.testing.assert_array_equal(got, given[::-1])
+
+
 @pytest.mark.parametrize("size", [3, 64, 100])
 def test_one_memory_as_two_arguments(cpu: CpuBackend, size: int) -> None:
     """The pointers of a kernel are not restrict: where each element is read before it is written, all is as ever."""

@@ -264,6 +264,18 @@ def test_memory_that_is_read_too_is_not_scattered_to(run_cpu: Callable[..., Any]
     np.testing.assert_array_equal(run_cpu(UOp.sink(out.store(total)), given)[0], want)
 
 
+def test_an_element_that_a_scatter_would_overwrite_is_read_before_it(run_cpu: Callable[..., Any]) -> None:
+    values, count = 8, 20
+    out, at, g = UOp.param(0, values, F32), param(1, (count,), I32), param(2, (count,))
+    shape = (values, count)
+    mask = along(counter(values), 0, shape).eq(along(at, 1, shape))
+    factor = out.shrink(((0, 1),)).reshape((1, 1)).expand(shape)
+    total = mask.where(along(g, 1, shape) * factor, 0.0).reduce(Ops.ADD, 1)
+    given = [np.full(values, 3, np.float32), np.arange(count, dtype=np.int32) % 5, np.ones(count, np.float32)]
+    got = run_cpu(UOp.sink(out.store(total)), given)[0]
+    np.testing.assert_array_equal(got, np.bincount(given[1], minlength=values) * 3)
+
+
 def test_a_counter_has_no_loop_of_its_own_and_a_gather_no_loop_over_the_table() -> None:
     for n in (7, 1_000_003):
         order = linearize(dict(stages(kernel(counter(n)), STRICT))["spread"])
