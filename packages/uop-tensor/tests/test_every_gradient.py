@@ -1,0 +1,325 @@
+"""Every method of Tensor is either held against central differences here, in float64, or said to have no gradient.
+
+The derivative in two random directions: sum(gradient * direction) for a random gradient of the result. Inputs stay away
+from corners, of which test_gradient.py speaks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from uop_tensor import Tensor
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(0)
+STEP = 1e-6
+
+
+def normal(*shape: int) -> Array:
+    return RNG.normal(0, 1, shape)
+
+
+def positive(*shape: int) -> Array:
+    return RNG.uniform(0.5, 2, shape)
+
+
+def inside(*shape: int) -> Array:
+    """In (-1, 1), off 0."""
+    signs: Array = RNG.choice([-1.0, 1.0], shape)
+    return signs * RNG.uniform(0.1, 0.9, shape)
+
+
+def unit(*shape: int) -> Array:
+    return RNG.uniform(0.1, 0.9, shape)
+
+
+def apart(*shape: int) -> Array:
+    """Distinct values, none near another, near 0 or near a whole or half number."""
+    n = math.prod(shape)
+    spread: Array = RNG.permutation(np.arange(n) - n // 2) + 0.37
+    return spread.reshape(shape) * 0.7
+
+
+I = np.array([[0, 2, 1], [1, 0, 0]])  # positions along an axis of 3
+MASK = np.array([[True, False, True], [False, True, True]])
+SIGNS = np.array([1.0, -1.0, 1.0, -1.0])
+CLASSES = np.array([2, 0, 1])
+
+#: A method by name; what is differentiated where that is more than the method itself; its float operands.
+Example = tuple[Callable[..., Any], list[Array]]
+
+
+def of(name: str, *arrays: Array, **options: Any) -> Example:
+    return (lambda x, *others: getattr(x, name)(*others, **options)), list(arrays)
+
+
+EXAMPLES: dict[str, Example | list[Example]] = {
+    # operators by name
+    "maximum": of("maximum", apart(4), apart(4) + 0.1),
+    "minimum": of("minimum", apart(4), apart(4) + 0.1),
+    "clip": of("clip", apart(6), min=-1, max=1),
+    "clamp": of("clamp", apart(6), min=-1, max=1),
+    "where": (lambda x, y: (Tensor(MASK)).where(x, y), [normal(2, 3), normal(3)]),
+    "add": of("add", normal(2, 3), normal(3), alpha=2),
+    "sub": of("sub", normal(2, 3), normal(2, 1), alpha=2),
+    "mul": of("mul", normal(2, 3), normal(3)),
+    "div": of("div", normal(2, 3), positive(3)),
+    "pow": of("pow", positive(2, 3), normal(3)),
+    "mod": of("mod", apart(4), positive(4) * 0 + 0.9),
+    "remainder": (lambda x: x.remainder(0.9), [apart(4)]),
+    "fmod": (lambda x: x.fmod(0.9), [apart(4)]),
+    "positive": of("positive", normal(3)),
+    "nan_to_num": of("nan_to_num", normal(3)),
+    "copysign": (lambda x: x.copysign(-1.0), [apart(4)]),
+    "frac": of("frac", apart(4)),
+    "lerp": of("lerp", normal(4), normal(4), unit(4)),
+    "addcmul": of("addcmul", normal(4), normal(4), normal(4), value=2),
+    "addcdiv": of("addcdiv", normal(4), normal(4), positive(4), value=2),
+    "rad2deg": of("rad2deg", normal(3)),
+    "deg2rad": of("deg2rad", normal(3)),
+    "neg": of("neg", normal(3)),
+    # functions of one element
+    **{name: of(name, normal(6)) for name in (
+        "exp", "exp2", "sin", "cos", "tanh", "sigmoid", "silu", "square", "tan", "atan", "sinh", "cosh", "asinh", "erf",
+        "erfc", "expm1", "gelu", "quick_gelu", "swish", "softplus", "logsigmoid", "mish", "tanhshrink", "selu", "celu",
+    )},
+    **{name: of(name, positive(6)) for name in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal")},
+    **{name: of(name, apart(6)) for name in (
+        "relu", "abs", "relu6", "hardtanh", "hardsigmoid", "hardswish", "leaky_relu", "elu", "softsign", "softshrink",
+        "hardshrink",
+    )},
+    **{name: of(name, inside(6)) for name in ("asin", "acos", "atanh")},
+    "acosh": of("acosh", positive(6) + 1),
+    "logit": of("logit", unit(6)),
+    "prelu": of("prelu", apart(2, 3), positive(1)),
+    "threshold": (lambda x: x.threshold(0.5, 7), [apart(6)]),
+    "glu": of("glu", normal(2, 4)),
+    # functions of two
+    "atan2": of("atan2", apart(4), normal(4)),
+    "logaddexp": of("logaddexp", normal(4), normal(4)),
+    "hypot": of("hypot", normal(4), normal(4)),
+    "xlogy": of("xlogy", normal(4), positive(4)),
+    # movement
+    "reshape": (lambda x: x.reshape(3, -1), [normal(2, 3)]),
+    "view": (lambda x: x.view(3, 2), [normal(2, 3)]),
+    "view_as": (lambda x, y: x.view_as(y) * y, [normal(2, 3), normal(6)]),
+    "reshape_as": (lambda x, y: x.reshape_as(y) * y, [normal(2, 3), normal(6)]),
+    "flatten": of("flatten", normal(2, 3, 2), start=1),
+    "unflatten": (lambda x: x.unflatten(1, (2, -1)), [normal(2, 4)]),
+    "expand": (lambda x: x.expand(3, 2, 4), [normal(2, 1)]),
+    "broadcast_to": (lambda x: x.broadcast_to(3, 2, 4), [normal(2, 1)]),
+    "expand_as": (lambda x, y: x.expand_as(y) * y, [normal(1, 3), normal(2, 3)]),
+    "broadcast_tensors": (lambda x, y: sum(x.broadcast_tensors(y)), [normal(1, 3), normal(2, 1)]),
+    "permute": (lambda x: x.permute(2, 0, 1), [normal(2, 3, 4)]),
+    "transpose": (lambda x: x.transpose(0, 1), [normal(2, 3)]),
+    "movedim": (lambda x: x.movedim(0, -1), [normal(2, 3, 4)]),
+    "moveaxis": (lambda x: x.moveaxis(0, -1), [normal(2, 3, 4)]),
+    "swapaxes": (lambda x: x.swapaxes(0, 1), [normal(2, 3)]),
+    "swapdims": (lambda x: x.swapdims(0, 1), [normal(2, 3)]),
+    "squeeze": of("squeeze", normal(2, 1, 3)),
+    "unsqueeze": (lambda x: x.unsqueeze(1), [normal(2, 3)]),
+    "flip": (lambda x: x.flip(1), [normal(2, 3)]),
+    "fliplr": of("fliplr", normal(2, 3)),
+    "flipud": of("flipud", normal(2, 3)),
+    "rot90": of("rot90", normal(2, 3)),
+    "shrink": (lambda x: x.shrink([(0, 1), (1, 3)]), [normal(2, 3)]),
+    "narrow": (lambda x: x.narrow(1, 1, 2), [normal(2, 3)]),
+    "cat": (lambda x, y: x.cat(y, axis=1), [normal(2, 3), normal(2, 1)]),
+    "stack": (lambda x, y: x.stack(y, axis=1), [normal(2, 3), normal(2, 3)]),
+    "pad": [
+        (lambda x, mode=mode: x.pad([(1, 1), (2, 1)], mode), [normal(3, 3)])
+        for mode in ("constant", "reflect", "replicate", "circular")
+    ],
+    "meshgrid": (lambda x, y: x.meshgrid(y)[0] * x.meshgrid(y)[1], [normal(2), normal(3)]),
+    "roll": (lambda x: x.roll(1, 1), [normal(2, 3)]),
+    "repeat": (lambda x: x.repeat(2, 2), [normal(2, 3)]),
+    "tile": (lambda x: x.tile(2, 2), [normal(2, 3)]),
+    "repeat_interleave": (lambda x: x.repeat_interleave(2, 1), [normal(2, 3)]),
+    "split": (lambda x: x.split([1, 2], 1)[1], [normal(2, 3)]),
+    "chunk": (lambda x: x.chunk(2, 1)[0], [normal(2, 3)]),
+    "tensor_split": (lambda x: x.tensor_split(2, 1)[0], [normal(2, 3)]),
+    "unbind": (lambda x: x.unbind(1)[1], [normal(2, 3)]),
+    "unfold": (lambda x: x.unfold(1, 2, 1), [normal(2, 4)]),
+    "tril": of("tril", normal(3, 3)),
+    "triu": of("triu", normal(3, 3)),
+    # folds
+    **{name: [of(name, apart(3, 4)), of(name, apart(3, 4), axis=1, keepdim=True)] for name in (
+        "sum", "prod", "max", "min", "mean", "var", "std", "logsumexp", "amax", "amin", "nansum", "nanmean",
+    )},
+    "aminmax": (lambda x: x.aminmax(axis=1)[0] * x.aminmax(axis=1)[1], [apart(3, 4)]),
+    "std_mean": (lambda x: x.std_mean(axis=1)[0] * x.std_mean(axis=1)[1], [normal(3, 4)]),
+    "var_mean": (lambda x: x.var_mean(axis=1)[0] * x.var_mean(axis=1)[1], [normal(3, 4)]),
+    "softmax": of("softmax", normal(3, 4)),
+    "softmin": of("softmin", normal(3, 4)),
+    "log_softmax": of("log_softmax", normal(3, 4)),
+    "norm": [(lambda x, p=p: x.norm(p, 1), [apart(3, 4)]) for p in (1, 2, 3, math.inf, -math.inf)],
+    "cosine_similarity": of("cosine_similarity", normal(3, 4), normal(3, 4)),
+    "pairwise_distance": of("pairwise_distance", normal(3, 4), normal(3, 4)),
+    "cdist": of("cdist", normal(3, 4), normal(2, 4)),
+    # running
+    "cumsum": (lambda x: x.cumsum(1), [normal(2, 4)]),
+    "cumprod": (lambda x: x.cumprod(1), [normal(2, 4)]),
+    "cummax": (lambda x: x.cummax(1)[0], [apart(2, 4)]),
+    "cummin": (lambda x: x.cummin(1)[0], [apart(2, 4)]),
+    "logcumsumexp": (lambda x: x.logcumsumexp(1), [normal(2, 4)]),
+    "diff": of("diff", normal(2, 4)),
+    # picking and storing
+    "masked_fill": (lambda x: x.masked_fill(MASK, 3.0), [normal(2, 3)]),
+    "masked_select": (lambda x: x.masked_select(MASK), [normal(2, 3)]),
+    "diagonal": of("diagonal", normal(3, 4), offset=1),
+    "diag": [of("diag", normal(3)), of("diag", normal(3, 3))],
+    "gather": (lambda x: x.gather(1, Tensor(I)), [normal(2, 3)]),
+    "take": (lambda x: x.take(Tensor(I)), [normal(2, 3)]),
+    "index_select": (lambda x: x.index_select(1, Tensor(CLASSES)), [normal(2, 3)]),
+    "take_along_axis": (lambda x: x.take_along_axis(Tensor(I), 1), [normal(2, 3)]),
+    "scatter": (lambda x, s: x.scatter(1, Tensor(CLASSES[None]), s), [normal(2, 3), normal(1, 3)]),
+    "scatter_add": (lambda x, s: x.scatter_add(1, Tensor(I), s), [normal(2, 3), normal(2, 3)]),
+    "scatter_reduce": [
+        (lambda x, s, how=how: x.scatter_reduce(1, Tensor(I), s, how), [apart(2, 3), apart(2, 3) + 0.05])
+        for how in ("sum", "prod", "mean", "amax", "amin")
+    ],
+    "index_add": (lambda x, s: x.index_add(1, Tensor(CLASSES), s), [normal(2, 3), normal(2, 3)]),
+    "sort": (lambda x: x.sort(1)[0], [apart(2, 5)]),
+    "topk": (lambda x: x.topk(2, 1)[0], [apart(2, 5)]),
+    "kthvalue": (lambda x: x.kthvalue(2, 1)[0], [apart(2, 5)]),
+    "median": (lambda x: x.median(), [apart(5)]),
+    "quantile": (lambda x: x.quantile(0.3), [apart(5)]),
+    # products
+    "matmul": of("matmul", normal(2, 3), normal(3, 2)),
+    "dot": of("dot", normal(3), normal(3)),
+    "linear": of("linear", normal(2, 3), normal(4, 3), normal(4)),
+    "layernorm": of("layernorm", normal(2, 3), normal(3), normal(3)),
+    "scaled_dot_product_attention": of("scaled_dot_product_attention", normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 2)),
+    "einsum": (lambda x, y: Tensor.einsum("ij,kj->ik", x, y), [normal(2, 3), normal(4, 3)]),
+    "tensordot": of("tensordot", normal(2, 3), normal(3, 2), dims=1),
+    "mm": of("mm", normal(2, 3), normal(3, 2)),
+    "mv": of("mv", normal(2, 3), normal(3)),
+    "bmm": of("bmm", normal(2, 2, 3), normal(2, 3, 1)),
+    "addmm": of("addmm", normal(2, 2), normal(2, 3), normal(3, 2), beta=2, alpha=3),
+    "addmv": of("addmv", normal(2), normal(2, 3), normal(3), beta=2, alpha=3),
+    "addr": of("addr", normal(2, 3), normal(2), normal(3), beta=2, alpha=3),
+    "baddbmm": of("baddbmm", normal(2, 2, 1), normal(2, 2, 3), normal(2, 3, 1), beta=2, alpha=3),
+    "cross": of("cross", normal(2, 3), normal(2, 3)),
+    "inner": of("inner", normal(2, 3), normal(4, 3)),
+    "outer": of("outer", normal(2), normal(3)),
+    "kron": of("kron", normal(2, 2), normal(1, 3)),
+    "vdot": of("vdot", normal(3), normal(3)),
+    "vecdot": of("vecdot", normal(2, 3), normal(2, 3)),
+    "trace": of("trace", normal(3, 3)),
+    "matrix_power": of("matrix_power", normal(3, 3), n=3),
+    # windows
+    "conv1d": of("conv1d", normal(2, 3, 7), normal(2, 3, 2), normal(2), stride=2, padding=1),
+    "conv2d": of("conv2d", normal(1, 4, 5, 4), normal(2, 2, 2, 3), normal(2), padding=1, dilation=(2, 1), groups=2),
+    "conv3d": of("conv3d", normal(1, 1, 3, 3, 3), normal(1, 1, 2, 2, 2)),
+    "conv_transpose1d": of("conv_transpose1d", normal(1, 2, 3), normal(2, 1, 2), stride=2, output_padding=1),
+    "conv_transpose2d": of("conv_transpose2d", normal(1, 2, 3, 2), normal(2, 1, 2, 2), padding=1, dilation=2),
+    "conv_transpose3d": of("conv_transpose3d", normal(1, 1, 2, 2, 2), normal(1, 1, 2, 2, 2)),
+    **{f"max_pool{n}d": of(f"max_pool{n}d", apart(1, 2, *[5] * n), kernel_size=2, padding=1) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": of(f"avg_pool{n}d", normal(1, 2, *[5] * n), kernel_size=3, padding=1) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": of(f"adaptive_max_pool{n}d", apart(1, 2, *[5] * n), output_size=2) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": of(f"adaptive_avg_pool{n}d", normal(1, 2, *[5] * n), output_size=2) for n in (1, 2, 3)},
+    "interpolate": [
+        of("interpolate", normal(1, 1, 3, 4), size=(5, 2), mode=mode) for mode in ("nearest", "bilinear", "bicubic")
+    ],
+    "pixel_shuffle": (lambda x: x.pixel_shuffle(2), [normal(1, 4, 2, 2)]),
+    "pixel_unshuffle": (lambda x: x.pixel_unshuffle(2), [normal(1, 1, 4, 2)]),
+    # norms
+    "layer_norm": (lambda x, w: x.layer_norm(3, w), [normal(2, 3), normal(3)]),
+    "rms_norm": (lambda x, w: x.rms_norm(3, w), [normal(2, 3), normal(3)]),
+    "group_norm": (lambda x, w: x.group_norm(2, w), [normal(2, 4, 3), normal(4)]),
+    "instance_norm": of("instance_norm", normal(2, 3, 4)),
+    "batch_norm": (lambda x, w: x.batch_norm(None, None, w, training=True), [normal(4, 3), normal(3)]),
+    "batchnorm": of("batchnorm", normal(4, 3), normal(3), normal(3), normal(3), positive(3)),
+    "normalize": of("normalize", normal(2, 3)),
+    # losses
+    "cross_entropy": (lambda x: x.cross_entropy(Tensor(CLASSES)), [normal(3, 4)]),
+    "nll_loss": (lambda x: x.nll_loss(Tensor(CLASSES)), [normal(3, 4)]),
+    "sparse_categorical_crossentropy": (
+        lambda x: x.sparse_categorical_crossentropy(Tensor(CLASSES)), [normal(3, 4)],
+    ),
+    "mse_loss": of("mse_loss", normal(4), normal(4)),
+    "l1_loss": of("l1_loss", apart(4), apart(4) + 0.1),
+    "smooth_l1_loss": of("smooth_l1_loss", apart(4), apart(4) + 0.1),
+    "huber_loss": of("huber_loss", apart(4), apart(4) + 0.1),
+    "binary_cross_entropy": of("binary_cross_entropy", unit(4), unit(4)),
+    "binary_cross_entropy_with_logits": of("binary_cross_entropy_with_logits", normal(4), unit(4)),
+    "binary_crossentropy": of("binary_crossentropy", unit(4), unit(4)),
+    "binary_crossentropy_logits": of("binary_crossentropy_logits", normal(4), unit(4)),
+    "kl_div": of("kl_div", normal(4), unit(4)),
+    "poisson_nll_loss": of("poisson_nll_loss", normal(4), positive(4)),
+    "gaussian_nll_loss": of("gaussian_nll_loss", normal(4), normal(4), positive(4)),
+    "soft_margin_loss": (lambda x: x.soft_margin_loss(Tensor(SIGNS)), [normal(4)]),
+    "hinge_embedding_loss": (lambda x: x.hinge_embedding_loss(Tensor(SIGNS)), [apart(4)]),
+    "margin_ranking_loss": (
+        lambda x, y: x.margin_ranking_loss(y, Tensor(SIGNS)), [apart(4), apart(4) + 0.1],
+    ),
+    "cosine_embedding_loss": (
+        lambda x, y: x.cosine_embedding_loss(y, Tensor(SIGNS)), [normal(4, 3), normal(4, 3)],
+    ),
+    "triplet_margin_loss": of("triplet_margin_loss", normal(4, 3), normal(4, 3), normal(4, 3)),
+    # the same value
+    "clone": of("clone", normal(3)),
+    "contiguous": of("contiguous", normal(3)),
+    "double": of("double", normal(3)),
+    "cast": (lambda x: x.cast(x.dtype), [normal(3)]),
+    "dropout": (lambda x: x.dropout(0.5, training=False), [normal(3)]),
+}  # fmt: skip
+
+#: What has no gradient, and why.
+NONE = {
+    "of other things than values": (
+        "shape dtype ndim numel size device requires_grad item tolist numpy realize assign backward gradient "
+        "detach to T mT"
+    ),
+    "new tensors": (
+        "full zeros ones empty zeros_like empty_like ones_like full_like from_numpy as_tensor arange linspace logspace eye "
+        "rand uniform randn normal randint rand_like randn_like randint_like bernoulli scaled_uniform glorot_uniform "
+        "kaiming_uniform kaiming_normal from_dlpack"
+    ),
+    "of bits, truths and positions": (
+        "bitcast eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift "
+        "logical_and logical_or logical_xor logical_not isfinite isclose isnan isinf signbit any all argmax argmin "
+        "count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique bincount"
+    ),
+    "zero almost everywhere": "sign sgn floor ceil round trunc floor_divide",
+    "narrower than what central differences need": "float half bfloat16 int long bool",
+}
+
+
+def examples() -> list[Any]:
+    return [
+        pytest.param(*example, id=f"{name}-{i}" if isinstance(kept, list) else name)
+        for name, kept in EXAMPLES.items()
+        for i, example in enumerate(kept if isinstance(kept, list) else [kept])
+    ]
+
+
+@pytest.mark.parametrize(("function", "arrays"), examples())
+def test_gradient(function: Callable[..., Tensor], arrays: list[Array]) -> None:
+    tensors = [Tensor(a) for a in arrays]
+    out = function(*tensors)
+    seed = normal(*out.shape)
+    gradients = [g.numpy() for g in out.gradient(*tensors, seed=Tensor(seed))]
+    for _ in range(2):
+        directions = [normal(*a.shape) for a in arrays]
+        ends = [
+            (
+                function(*(Tensor(a + h * d) for a, d in zip(arrays, directions, strict=True))).numpy() * seed
+            ).sum()
+            for h in (STEP, -STEP)
+        ]
+        along = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
+        assert along == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=1e-6, abs=1e-8)
+
+
+def test_no_method_is_left_out() -> None:
+    public = {name for name in dir(Tensor) if not name.startswith("_")}
+    without = {name for names in NONE.values() for name in names.split()}
+    assert not without & EXAMPLES.keys()
+    assert public - without == EXAMPLES.keys()
