@@ -100,10 +100,9 @@ def test_a_sum_is_not_shared_by_threads() -> None:
 
 def test_each_thread_has_scratch_memory_of_its_own() -> None:
     """A staged row stands inside of the loop that threads share, and each of several rows of a thread too."""
-    for schedule, rows in (
-        ([Stage(1, (2,)), Retype(0, AxisType.THREAD)], 1),
-        ([Stage(1, (2,)), Split(0, 3, AxisType.UPCAST), Retype(4, AxisType.THREAD)], 3),
-    ):
+    whole: list[Action] = [Stage(1, (2,)), Retype(0, AxisType.THREAD)]
+    parts: list[Action] = [Stage(1, (2,)), Split(0, 3, AxisType.UPCAST), Retype(4, AxisType.THREAD)]
+    for schedule, rows in ((whole, 1), (parts, 3)):
         program = apply_schedule(loops(matmul(6, 9, 5)), schedule)
         *_, (_, root) = stages(program, first="expand")
         order = linearize(root)

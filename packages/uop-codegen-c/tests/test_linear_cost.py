@@ -142,6 +142,13 @@ def test_the_cost_of_a_cumulative_sum_is_linear_up_to_a_million(run_cpu: Callabl
     np.testing.assert_array_equal(out, np.cumsum(x))
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_walk_that_carries_a_sum_is_not_shared_by_threads(rows: int) -> None:
+    """However long it is: of several, each is one thread's."""
+    shared = generate(kernel(cumsum(param(1, (rows, 1_000_000))))).text.partition("#pragma omp")[2]
+    assert shared == "" or (rows == 2 and "< 2; ridx" in shared.splitlines()[1])
+
+
 def test_a_sum_of_all_behind_an_element_is_linear_where_floats_may_be_reassociated() -> None:
     """Integers always may; floats are summed up from the end."""
     for dtype, free in ((I32, STRICT), (F32, Freedoms(optimize=False))):
