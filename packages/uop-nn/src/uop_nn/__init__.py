@@ -5,6 +5,8 @@ from .adaptive import Adam, AdamW, Lion
 from .attention import Block, CausalSelfAttention, FeedForward, MultiheadAttention
 from .cache import KvCache
 from .checkpoint import load_checkpoint, save_checkpoint
+from .cnn import Cnn
+from .convolution import AvgPool2d, Conv1d, Conv2d, ConvTranspose2d, MaxPool2d
 from .data import DataError, MissingDataError, Mnist, load_mnist, load_text, load_tinyshakespeare
 from .ema import Ema
 from .gpt import Gpt, GptConfig
@@ -19,6 +21,7 @@ from .muon import Muon
 from .norms import BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .optim import SGD, CombinedOptimizer, Optimizer, OptimizerError
 from .rates import Constant, Cosine, LinearWarmup, OneCycle, StepDecay, warmup_cosine
+from .resnet import ResNet, resnet18, resnet34
 from .sample import Sampler, SamplingError, load_gpt
 from .tensor_file import CheckpointError, load_safetensors, save_safetensors
 from .text import CharTokenizer, RandomBatches, train_validation_split
@@ -28,14 +31,19 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "AvgPool2d",
     "BatchNorm2d",
     "Block",
     "CausalSelfAttention",
     "CharTokenizer",
     "CheckpointError",
     "Cifar10",
+    "Cnn",
     "CombinedOptimizer",
     "Constant",
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose2d",
     "Cosine",
     "DataError",
     "Dropout",
@@ -56,6 +64,7 @@ __all__ = [
     "Llama",
     "LlamaBlock",
     "LlamaConfig",
+    "MaxPool2d",
     "MissingDataError",
     "Mlp",
     "Mnist",
@@ -68,6 +77,7 @@ __all__ = [
     "OptimizerError",
     "RMSNorm",
     "RandomBatches",
+    "ResNet",
     "Sampler",
     "SamplingError",
     "Sequential",
@@ -84,6 +94,8 @@ __all__ = [
     "load_safetensors",
     "load_text",
     "load_tinyshakespeare",
+    "resnet18",
+    "resnet34",
     "save_checkpoint",
     "save_safetensors",
     "train_validation_split",

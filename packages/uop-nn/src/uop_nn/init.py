@@ -1,7 +1,8 @@
 """First values of parameters: from a NumPy generator of the caller's, or after `manual_seed`. Week 5.
 
 Each function makes a parameter, an f32 tensor that requires a gradient. With a generator, its state decides the
-values; without one (None), the random numbers of tensors, and so `uop_tensor.manual_seed`. The fans of a shape
+values; without one (None), a new one whose seed is drawn from the random numbers of tensors, and so
+`uop_tensor.manual_seed`. The fans of a shape
 (outputs, inputs, *kernel) are inputs and outputs, each times the size of the kernel. A parameter that exists takes
 other values by `layer.weight.assign(init.xavier_uniform(None, layer.weight.shape))`.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,25 +34,22 @@ __all__ = [
 
 def uniform(generator: np.random.Generator | None, shape: Sequence[int], bound: float) -> Tensor:
     """Uniform on [-bound, bound)."""
-    if generator is None:
-        return _parameter((2 * _drawn(Tensor.rand, shape) - 1) * bound)
-    return _parameter(generator.uniform(-bound, bound, tuple(shape)))
+    return _parameter(_or_new(generator).uniform(-bound, bound, tuple(shape)))
 
 
 def normal(generator: np.random.Generator | None, shape: Sequence[int], std: float) -> Tensor:
     """Normal with mean 0."""
-    if generator is None:
-        return _parameter(_drawn(Tensor.randn, shape) * std)
-    return _parameter(generator.normal(0.0, std, tuple(shape)))
+    return _parameter(_or_new(generator).normal(0.0, std, tuple(shape)))
 
 
 def truncated_normal(
     generator: np.random.Generator | None, shape: Sequence[int], std: float, limit: float = 2.0
 ) -> Tensor:
     """Normal with mean 0, drawn again where it is more than `limit` times `std` away."""
-    values = normal(generator, shape, 1.0).numpy().astype(np.float64)
+    generator = _or_new(generator)
+    values = np.asarray(generator.normal(size=tuple(shape)))
     while (far := np.abs(values) > limit).any():
-        values[far] = normal(generator, (int(far.sum()),), 1.0).numpy()
+        values[far] = generator.normal(size=int(far.sum()))
     return _parameter(values * std)
 
 
@@ -89,8 +86,7 @@ def orthogonal(generator: np.random.Generator | None, shape: Sequence[int], gain
     """A matrix (rows, everything else) whose shorter side is orthonormal, times `gain` (Saxe et al., 2014)."""
     fans(shape)
     rows, columns = shape[0], math.prod(shape[1:])
-    drawn = normal(generator, (max(rows, columns), min(rows, columns)), 1.0).numpy().astype(np.float64)
-    q, r = np.linalg.qr(drawn)
+    q, r = np.linalg.qr(_or_new(generator).normal(size=(max(rows, columns), min(rows, columns))))
     q = q * np.sign(np.diag(r))  # without it, not every orthogonal matrix would be as likely
     return _parameter(gain * (q if rows >= columns else q.T).reshape(tuple(shape)))
 
@@ -103,9 +99,11 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     return shape[1] * kernel, shape[0] * kernel
 
 
-def _drawn(draw: Any, shape: Sequence[int]) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = draw(*shape).numpy().astype(np.float64)
-    return values
+def _or_new(generator: np.random.Generator | None) -> np.random.Generator:
+    """The generator, or one whose seed is drawn: one small kernel then serves parameters of all shapes."""
+    if generator is not None:
+        return generator
+    return np.random.default_rng(Tensor.randint(0, 1 << 62, 1).item())
 
 
 def _parameter(values: NDArray[np.float64]) -> Tensor:

@@ -29,8 +29,9 @@ class Mlp(Module):
 
     def __call__(self, images: Tensor) -> Tensor:
         """Scores (N, classes) of images (N, inputs)."""
-        return self.output(self.hidden(images).relu())
+        x = images.cast(self.hidden.weight.dtype)
+        return self.output(self.hidden(x).relu())
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """The mean cross-entropy in nats."""
-        return self(images).cross_entropy(labels, ignore_index=None)
+        return self(images).float().cross_entropy(labels, ignore_index=None)

@@ -1,0 +1,154 @@
+"""Layers of images: convolutions and pooling, with the parameters, names and first values of PyTorch. Week 9."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from uop_tensor import Tensor
+
+from . import init
+from .layers import check_generator
+from .module import ModelError, Module, positive
+
+__all__ = ["AvgPool2d", "Conv1d", "Conv2d", "ConvTranspose2d", "MaxPool2d"]
+
+#: One number for all axes of space, or one for each.
+Each: TypeAlias = "int | Sequence[int]"
+
+
+class Conv1d(Module):
+    """Sums of products with each window: (N, inputs, length) to (N, outputs, places).
+
+    `weight` (outputs, inputs / groups, kernel) and `bias` (outputs) are uniform within 1 / sqrt(fan in). `stride`,
+    `padding` (also "same" and "valid"), `dilation` and `groups` are those of `Tensor.conv1d`.
+    """
+
+    axes: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel_size: Each,
+        generator: np.random.Generator | None = None,
+        *,
+        stride: Each = 1,
+        padding: Each | str = 0,
+        dilation: Each = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        """Raises ModelError for sizes that are not positive, and unless the groups divide inputs and outputs."""
+        kernel = _kernel(inputs, outputs, kernel_size, self.axes, groups)
+        check_generator(generator)
+        shape = (outputs, inputs // groups, *kernel)
+        bound = 1 / math.sqrt(init.fans(shape)[0])
+        self.weight = init.uniform(generator, shape, bound)
+        self.bias = init.uniform(generator, (outputs,), bound) if bias else None
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Raises TensorError where the channels or sizes of `x` do not fit."""
+        return x.conv1d(self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class Conv2d(Conv1d):
+    """The same over two axes of space: (N, inputs, height, width) to (N, outputs, rows, columns)."""
+
+    axes = 2
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Raises TensorError where the channels or sizes of `x` do not fit."""
+        return x.conv2d(self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class ConvTranspose2d(Module):
+    """What the gradient of Conv2d does: (N, inputs, height, width) to (N, outputs, rows, columns), larger by the stride.
+
+    `weight` (inputs, outputs / groups, *kernel) and `bias` (outputs) are uniform within 1 / sqrt(outputs / groups *
+    size of the kernel).
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel_size: Each,
+        generator: np.random.Generator | None = None,
+        *,
+        stride: Each = 1,
+        padding: Each = 0,
+        output_padding: Each = 0,
+        dilation: Each = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        """Raises ModelError for sizes that are not positive, and unless the groups divide inputs and outputs."""
+        kernel = _kernel(inputs, outputs, kernel_size, 2, groups)
+        check_generator(generator)
+        shape = (inputs, outputs // groups, *kernel)
+        bound = 1 / math.sqrt(init.fans(shape)[0])
+        self.weight = init.uniform(generator, shape, bound)
+        self.bias = init.uniform(generator, (outputs,), bound) if bias else None
+        self.stride, self.padding, self.output_padding = stride, padding, output_padding
+        self.dilation, self.groups = dilation, groups
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Raises TensorError where the channels or sizes of `x` do not fit."""
+        return x.conv_transpose2d(
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+
+class MaxPool2d(Module):
+    """The greatest element of each window of `kernel_size`, which are `stride` apart (by default, side by side)."""
+
+    def __init__(
+        self, kernel_size: Each = 2, *, stride: Each | None = None, padding: Each = 0, dilation: Each = 1
+    ) -> None:
+        self.kernel_size, self.stride = _two(kernel_size), stride
+        self.padding, self.dilation = padding, dilation
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(N, channels, height, width) to (N, channels, rows, columns)."""
+        pooled: Tensor = x.max_pool2d(self.kernel_size, self.stride, self.padding, self.dilation)
+        return pooled
+
+
+class AvgPool2d(Module):
+    """The mean of each window of `kernel_size`, which are `stride` apart (by default, side by side)."""
+
+    def __init__(self, kernel_size: Each = 2, *, stride: Each | None = None, padding: Each = 0) -> None:
+        self.kernel_size, self.stride, self.padding = _two(kernel_size), stride, padding
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(N, channels, height, width) to (N, channels, rows, columns)."""
+        return x.avg_pool2d(self.kernel_size, self.stride, self.padding)
+
+
+def _two(size: Each) -> Each:
+    return (size, size) if isinstance(size, int) else size
+
+
+def _kernel(inputs: int, outputs: int, size: Each, axes: int, groups: int) -> tuple[int, ...]:
+    """The size of a kernel, one number for each axis of space."""
+    positive(inputs=inputs, outputs=outputs, groups=groups)
+    kernel = (size,) * axes if isinstance(size, int) else tuple(size)
+    if len(kernel) != axes:
+        raise ModelError(
+            f"a kernel of size {size} for {axes} axes of space", remedy="one number, or one for each"
+        )
+    positive(**{f"kernel_size[{axis}]": length for axis, length in enumerate(kernel)})
+    if inputs % groups or outputs % groups:
+        raise ModelError(f"{groups} groups do not divide {inputs} inputs and {outputs} outputs")
+    return kernel
