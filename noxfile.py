@@ -275,9 +275,9 @@ def proofs(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def planted(session: nox.Session) -> None:
-    """Plant each bug of tests/planted.toml, one by one, and show that the suites notice it."""
-    rewrite = "./packages/uop-rewrite[verify]"
-    session.install("--editable", "./packages/uop-ir", "--editable", rewrite, *group("test"))
+    """Plant each bug of tests/planted*.toml, one by one, and show that the suites notice it."""
+    folders = ("./packages/uop-ir", "./packages/uop-rewrite[verify]", "./packages/uop-codegen-c")
+    session.install(*(arg for folder in folders for arg in ("--editable", folder)), *group("test"))
     session.run("python", "tests/planted.py", *session.posargs)
 
 

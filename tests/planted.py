@@ -1,10 +1,10 @@
-"""Plant each bug of planted.toml in a copy of uop-ir and uop-rewrite, and show that their suites notice it.
+"""Plant each bug of planted.toml and planted_c.toml in a copy of its package, and show that the suites notice it.
 
 python tests/planted.py [WORD ...]      only bugs whose file or text has one of the words
 python tests/planted.py --check         only: does each text stand once in its file?
 
-The suite that is likely to fail runs first, then all others, up to the first failure. The exit code is 1 where a bug
-survives or its line is no longer there.
+The tests that are likely to fail run first, then all that decide for the package, up to the first failure. The exit
+code is 1 where a bug survives or its line is no longer there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("uop-ir", "uop-rewrite")
+FILES = ("planted.toml", "planted_c.toml")
+PACKAGES = ("uop-ir", "uop-rewrite", "uop-codegen-c")
+_LOW = ("uop-ir/tests", "uop-rewrite/tests")
+#: The suites that must notice a bug in a package.
+SUITES = {"uop-ir": _LOW, "uop-rewrite": _LOW, "uop-codegen-c": ("uop-codegen-c/tests",)}
 #: Seconds that a run may take: a bug that makes a suite run for ever is noticed.
 LIMIT = 900
 NO_TESTS = 5  # pytest's exit code where it found none: those of z3, without z3
-SUITES = tuple(f"{package}/tests" for package in PACKAGES)
 
 
 @dataclass(frozen=True)
@@ -38,26 +41,40 @@ class Bug:
     after: str
     tests: str
 
+    @property
+    def package(self) -> str:
+        return self.file.partition("/")[0].replace("_", "-")
+
     def path(self, root: Path) -> Path:
-        package = self.file.partition("/")[0].replace("_", "-")
-        return root / "packages" / package / "src" / self.file
+        return root / "packages" / self.package / "src" / self.file
 
 
 def bugs() -> list[Bug]:
-    rows = tomllib.loads((ROOT / "tests" / "planted.toml").read_text())["bug"]
-    return [Bug(**row) for row in rows]
+    tables = [tomllib.loads((ROOT / "tests" / file).read_text()) for file in FILES]
+    return [Bug(**row) for table in tables for row in table["bug"]]
 
 
 def misplaced(bug: Bug) -> str | None:
-    """What is wrong with the place of a bug, if anything."""
+    """What is wrong with the place of a bug, if anything: what does not even start would count as noticed."""
     path = bug.path(ROOT)
-    count = path.read_text().count(bug.before) if path.is_file() else 0
-    return None if count == 1 else f"{bug.file}: stands there {count} times: {bug.before.strip()!r}"
+    text = path.read_text() if path.is_file() else ""
+    what = f"{bug.file}: {bug.before.strip()!r}"
+    if (count := text.count(bug.before)) != 1:
+        return f"{what} stands there {count} times"
+    folder, _, test = bug.tests.partition("::")
+    tests = ROOT / "packages" / folder
+    if not tests.exists() or (test and f"def {test}(" not in tests.read_text()):
+        return f"{what}: there is no {bug.tests}"
+    try:
+        compile(text.replace(bug.before, bug.after), bug.file, "exec")
+    except SyntaxError as error:
+        return f"{what} becomes no Python: {error}"
+    return None
 
 
 def copy(root: Path, to: Path) -> None:
     for package in PACKAGES:
-        ignored = shutil.ignore_patterns("__pycache__", ".hypothesis")
+        ignored = shutil.ignore_patterns(".hypothesis")  # bytecode is copied: it saves half of a short run
         shutil.copytree(root / "packages" / package, to / "packages" / package, ignore=ignored)
     for file in ("conftest.py", "pyproject.toml"):
         shutil.copy(root / file, to / file)
@@ -66,7 +83,12 @@ def copy(root: Path, to: Path) -> None:
 def passes(root: Path, tests: Sequence[str]) -> bool:
     """Whether tests pass on the packages of this folder, and in time."""
     sources = [str(root / "packages" / package / "src") for package in PACKAGES]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sources),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "UOP_CACHE": str(root / "cache"),  # what a bug leaves in a cache is gone with the copy
+    }
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     folders = [f"packages/{test}" for test in tests]
     try:
@@ -85,7 +107,7 @@ def survives(bug: Bug, root: Path) -> bool:
         copy(root, planted)
         path = bug.path(planted)
         path.write_text(path.read_text().replace(bug.before, bug.after))
-        return passes(planted, [bug.tests]) and passes(planted, SUITES)
+        return passes(planted, [bug.tests]) and passes(planted, SUITES[bug.package])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -99,8 +121,9 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         copy(ROOT, base)  # what is edited meanwhile changes nothing
-        if not passes(base, SUITES):
-            print("the suites fail without a bug: pytest packages/uop-ir/tests packages/uop-rewrite/tests")
+        suites = list(dict.fromkeys(suite for bug in chosen for suite in SUITES[bug.package]))
+        if not passes(base, suites):
+            print("the suites fail without a bug: pytest", *(f"packages/{suite}" for suite in suites))
             return 1
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             alive = sum(pool.map(lambda bug: report(bug, base), chosen))
