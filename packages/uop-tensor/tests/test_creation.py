@@ -60,6 +60,8 @@ def test_a_dtype_asked_for() -> None:
     assert Tensor(np.ones(2), dtypes.bf16).numpy().dtype == ml_dtypes.bfloat16
     assert Tensor(Tensor([1, 2]), dtypes.f32).dtype is dtypes.f32
     assert Tensor(7, dtypes.bool).item() is True
+    assert Tensor([0.1], dtypes.f64).item() == 0.1
+    assert Tensor([2049.0000001], dtypes.f16).item() == 2050  # rounded once
 
 
 @pytest.mark.parametrize(

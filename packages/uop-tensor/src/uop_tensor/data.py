@@ -21,23 +21,25 @@ Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic"
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
-    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises TensorError for ragged lists and for
-    what has no dtype.
+    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises TensorError for
+    ragged lists and for what has no dtype.
     """
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
         own = dtype or DEFAULT[type(data)]
         with_number("Tensor", own, data)
         return UOp.const(DEFAULT[type(data)], data).cast(own) if own.is_int else UOp.const(own, data)
-    array = np.asarray(data) if hasattr(data, "__array__") else _array(data)
+    typed = hasattr(data, "__array__")
+    array = np.asarray(data) if typed else _array(data)
     if dtype is None:
-        return from_array(array, device)
+        floats = not typed and array.dtype == np.float64
+        return from_array(array.astype(np.float32) if floats else array, device)
     if dtype.is_int and array.dtype.kind not in "biu":
         return from_array(array, device).cast(dtype)
     return from_array(array.astype(dtype.numpy), device)
 
 
 def _array(data: object) -> npt.NDArray[Any]:
-    """Nested lists as an array; Python floats are f32 and ints i64."""
+    """Nested lists as an array."""
     try:
         array = np.asarray(data)
     except (ValueError, OverflowError) as error:
@@ -46,7 +48,7 @@ def _array(data: object) -> npt.NDArray[Any]:
         raise TensorError(
             f"Tensor: {type(data).__name__} does not hold numbers", remedy="give numbers, lists or an array"
         )
-    return array.astype(np.float32) if array.dtype == np.float64 else array
+    return array
 
 
 def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:

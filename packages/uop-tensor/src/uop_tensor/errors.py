@@ -5,10 +5,14 @@ from __future__ import annotations
 from uop_ir import UopError
 
 
-class TensorError(UopError):
+class TensorError(UopError, ValueError):
     """Shapes, dtypes, axes or values that a tensor method does not take; names the method and the remedy."""
 
     exit_code = 3
+
+
+class PositionError(TensorError, IndexError):
+    """An axis, a position or a mask that a tensor does not have."""
 
 
 class ShareError(TensorError, BufferError):

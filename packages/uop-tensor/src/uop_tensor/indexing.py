@@ -75,6 +75,8 @@ def as_value(x: UOp, value: object) -> UOp:
         return _number(x.dtype, cast(Number, value))
     try:
         return from_array(np.asarray(value), home).cast(x.dtype)
+    except TensorError:
+        raise
     except ValueError as error:
         raise TensorError(f"index: {error}", remedy="nested lists need rows of equal length") from None
 

@@ -60,7 +60,7 @@ class Reduction(Random):
         axes = shapes.axes("mean", self.ndim, axis)
         return self._of(_mean(x, axes, keepdim).cast(dtype))
 
-    def var(self, axis: Axis = None, keepdim: bool = False, correction: int = 1) -> Self:
+    def var(self, axis: Axis = None, keepdim: bool = False, correction: float = 1) -> Self:
         """The sum of squared distances from the mean, divided by the number of elements less `correction`."""
         dtype = as_float(self.dtype)
         x = self.uop.cast(accumulator(dtype))
@@ -69,7 +69,7 @@ class Reduction(Random):
         total = fold(distance * distance, Ops.ADD, axes, keepdim)
         return self._of((total / max(self._count(axes) - correction, 0)).cast(dtype))
 
-    def std(self, axis: Axis = None, keepdim: bool = False, correction: int = 1) -> Self:
+    def std(self, axis: Axis = None, keepdim: bool = False, correction: float = 1) -> Self:
         """The square root of the variance."""
         return self.var(axis, keepdim, correction).sqrt()
 

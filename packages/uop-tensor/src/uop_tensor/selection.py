@@ -14,7 +14,7 @@ import numpy.typing as npt
 from uop_ir import UOp, dtypes
 
 from .data import from_array
-from .errors import TensorError
+from .errors import PositionError, TensorError
 from .graph import broadcast_to, known_device, shape_of
 from .picking import picked, wrapped
 from .shapes import broadcast
@@ -87,7 +87,7 @@ def _item(item: object) -> object:
     try:
         return index(item)  # type: ignore[arg-type]  # what is no int is refused here
     except TypeError:
-        raise TensorError(
+        raise PositionError(
             f"index: {type(item).__name__} is no index",
             remedy="an int, a slice, None, ..., or a tensor, array or list of integers or bool",
         ) from None
@@ -120,7 +120,7 @@ def select(x: UOp, items: tuple[Any, ...], read: Read) -> Selection:
     free = x.ndim - sum(map(_taken, items))
     if free < 0 or sum(item is Ellipsis for item in items) > 1:
         what = f"{x.ndim - free} items" if free < 0 else "more than one ..."
-        raise TensorError(f"index: {what} for a tensor of shape {x.shape}")
+        raise PositionError(f"index: {what} for a tensor of shape {x.shape}")
     y, axis = x, 0
     found: list[Positions] = []
     numbers: list[int] = []  # which items are numbers or positions
@@ -165,7 +165,7 @@ def _positions(y: UOp, axis: int, item: Array | Value, read: Read) -> list[Posit
     sizes = shape_of(y)[axis : axis + _taken(item)]
     if is_mask(item):
         if item.shape != sizes:
-            raise TensorError(
+            raise PositionError(
                 f"index: a mask of shape {item.shape} for axes of sizes {sizes}",
                 remedy="a mask has the sizes of the axes that it indexes",
             )
@@ -191,7 +191,7 @@ def checked(method: str, at: Array, size: int) -> Array:
     """Positions along an axis, from 0. Raises TensorError where one is out of range."""
     wrong = (at >= size) | (at.astype(np.int64) < -size)
     if wrong.any():
-        raise TensorError(
+        raise PositionError(
             f"{method}: {at[wrong].flat[0]} along an axis of size {size}",
             remedy=f"from {-size} to {size - 1}" if size else "it has no elements",
         )
@@ -226,7 +226,7 @@ def _flat(y: UOp, found: Sequence[Positions], device: str | None) -> UOp:
 def _element(x: UOp, axis: int, at: int) -> UOp:
     size = shape_of(x)[axis]
     if not -size <= at < size:
-        raise TensorError(f"index: {at} along an axis of size {size}", remedy=f"from {-size} to {size - 1}")
+        raise PositionError(f"index: {at} along an axis of size {size}", remedy=f"from {-size} to {size - 1}")
     at %= size
     cut = x.shrink(_along(x, axis, (at, at + 1), whole=x.shape))
     return cut.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))

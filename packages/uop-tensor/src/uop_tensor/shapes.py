@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from uop_ir import UOp
 
-from .errors import TensorError
+from .errors import PositionError, TensorError
 
 Axis: TypeAlias = "int | Sequence[int] | None"
 
@@ -32,7 +32,7 @@ def one_axis(method: str, ndim: int, axis: int) -> int:
     (number,) = numbers
     if not -ndim <= number < ndim:
         remedy = f"{-ndim} to {ndim - 1}" if ndim else "a value of shape () has no axis"
-        raise TensorError(f"{method}: axis {number} of a tensor of {ndim} axes", remedy=remedy)
+        raise PositionError(f"{method}: axis {number} of a tensor of {ndim} axes", remedy=remedy)
     return number % ndim
 
 
