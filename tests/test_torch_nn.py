@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from uop_ir import dtypes
 from uop_nn import (
     SGD,
     Adam,
     AdamW,
+    AvgPool2d,
     BatchNorm2d,
+    Cnn,
+    Conv1d,
+    Conv2d,
+    ConvTranspose2d,
     Cosine,
+    Dropout,
+    Gpt2,
+    Gpt2Config,
     GroupNorm,
     LayerNorm,
     Linear,
+    Llama,
+    LlamaConfig,
+    MaxPool2d,
     Module,
     MultiheadAttention,
     Muon,
@@ -29,12 +42,14 @@ from uop_nn import (
     clip_grad_norm,
     clip_grad_value,
     load_safetensors,
+    resnet18,
     save_safetensors,
 )
-from uop_tensor import Tensor
+from uop_tensor import Tensor, jit
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
+torch_models = runpy.run_path(str(Path(__file__).with_name("torch_models.py")))
 
 START = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 TARGET = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32)
@@ -166,3 +181,126 @@ def test_pytorch_reads_what_we_save_and_we_what_it_saves(tmp_path: Path) -> None
     assert half.float().tolist() == halves["half"].float().tolist()
     ours.load_state_dict(found)
     np.testing.assert_array_equal(ours.state_dict()["0.weight"].numpy(), theirs[0].weight.detach().numpy())
+
+
+def test_resnet18() -> None:
+    torch.manual_seed(0)
+    theirs = torch_models["resnet18"](torch)
+    data = np.random.default_rng(0).normal(size=(2, 3, 64, 64)).astype(np.float32)
+    with torch.no_grad():
+        theirs(torch.tensor(data))  # in training: the averages take note
+        expected = theirs.eval()(torch.tensor(data)).numpy()
+    ours = resnet18(np.random.default_rng(0)).eval()
+    same_state(ours, theirs)
+    np.testing.assert_allclose(ours(Tensor(data)).numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["cnn", "llama", "gpt2"])
+def test_models_train_as_those_of_pytorch(kind: str) -> None:
+    torch.manual_seed(0)
+    config = LlamaConfig(11, context=8, layers=2, width=16, heads=4, groups=2, hidden=24)
+    small = Gpt2Config(11, 8, 2, 16, 2)
+    generator = np.random.default_rng(0)
+    models: dict[str, Callable[[], tuple[Any, Any]]] = {
+        "cnn": lambda: (Cnn(), torch_models["cnn"](torch)),
+        "llama": lambda: (Llama(config), torch_models["llama"](torch, config)),
+        "gpt2": lambda: (Gpt2(small), torch_models["gpt2"](torch, small)),
+    }
+    ours, theirs = models[kind]()
+    same_state(ours, theirs)
+    optimizer = AdamW(ours.parameters(), 1e-2)
+    reference = torch.optim.AdamW(theirs.parameters(), 1e-2)
+
+    @jit
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        loss: Tensor = ours.loss(x, y)
+        loss.backward()
+        clip_grad_norm(ours.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    for _ in range(10):
+        if kind == "cnn":
+            x: Any = generator.uniform(size=(8, 784)).astype(np.float32)
+            y = generator.integers(0, 10, 8).astype(np.int32)
+        else:
+            tokens = generator.integers(0, 11, (4, 9)).astype(np.int32)
+            x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
+        found = step(Tensor(x), Tensor(y)).item()
+        scores = theirs(torch.tensor(x) if kind == "cnn" else torch.tensor(x).long())
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, -2), torch.tensor(y).long().flatten())
+        reference.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        reference.step()
+        assert found == pytest.approx(loss.item(), abs=1e-4)
+
+
+def test_mixed_precision_trains_as_in_pytorch() -> None:
+    """bf16 over weights of f32, beside autocast, which rounds in other places: the losses are near each other."""
+    torch.manual_seed(0)
+    small = Gpt2Config(11, 8, 2, 16, 2)
+    ours, theirs = Gpt2(small), torch_models["gpt2"](torch, small)
+    same_state(ours, theirs)
+    optimizer, reference = AdamW(ours.parameters(), 1e-2), torch.optim.AdamW(theirs.parameters(), 1e-2)
+    tokens = np.random.default_rng(0).integers(0, 11, (4, 9)).astype(np.int32)
+    x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
+
+    @jit
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        with ours.computing_in(dtypes.bf16):
+            loss = ours.loss(x, y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    for number in range(20):
+        found = step(Tensor(x), Tensor(y)).item()
+        with torch.autocast("cpu", torch.bfloat16):
+            scores = theirs(torch.tensor(x).long()).flatten(0, 1).float()
+            loss = torch.nn.functional.cross_entropy(scores, torch.tensor(y).long().flatten())
+        reference.zero_grad()
+        loss.backward()
+        reference.step()
+        assert found == pytest.approx(loss.item(), abs=0.05 if number == 0 else 0.1)
+    assert found < 1
+    assert all(t.dtype is dtypes.f32 for t in (*ours.parameters(), *optimizer.state_dict().values()))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "shape"),
+    [
+        (
+            lambda: Conv2d(4, 6, (3, 2), stride=2, padding=1, dilation=2, groups=2),
+            lambda nn: nn.Conv2d(4, 6, (3, 2), 2, 1, 2, 2),
+            (2, 4, 7, 8),
+        ),
+        (lambda: Conv1d(2, 3, 3, padding=1), lambda nn: nn.Conv1d(2, 3, 3, padding=1), (2, 2, 6)),
+        (
+            lambda: ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
+            lambda nn: nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2),
+            (2, 4, 3, 5),
+        ),
+        (lambda: MaxPool2d(3, stride=2, padding=1), lambda nn: nn.MaxPool2d(3, 2, 1), (2, 3, 7, 8)),
+        (lambda: AvgPool2d(2), lambda nn: nn.AvgPool2d(2), (2, 3, 6, 7)),
+        (lambda: Dropout(0.0), lambda nn: nn.Dropout(0.0), (2, 3)),
+    ],
+)
+def test_layers_of_images(
+    ours: Callable[[], Any], theirs: Callable[[Any], Any], shape: tuple[int, ...]
+) -> None:
+    layer, reference = ours(), theirs(torch.nn)
+    same_state(layer, reference)
+    data = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    x, y = Tensor(data, requires_grad=True), torch.tensor(data, requires_grad=True)
+    found, expected = layer(x), reference(y)
+    (found * found).sum().backward()
+    (expected * expected).sum().backward()
+    np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-3, atol=1e-4)
+    for (name, t), parameter in zip(layer.named_parameters(), reference.parameters(), strict=True):
+        assert t.grad is not None
+        np.testing.assert_allclose(t.grad.numpy(), parameter.grad.numpy(), rtol=1e-3, atol=1e-4, err_msg=name)
