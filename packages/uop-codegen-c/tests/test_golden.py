@@ -69,6 +69,19 @@ def test_matmul_is_a_triple_loop() -> None:
     )
 
 
+def test_what_an_inner_loop_uses_has_a_name_outside_of_it() -> None:
+    a, b = (UOp.param(slot, 3, dtypes.f32) for slot in (1, 2))
+    value = a.alu(Ops.SQRT).reshape((3, 1)) * b.reshape((1, 3))
+    assert c_body(UOp.sink(UOp.param(0, 9, dtypes.f32).reshape((3, 3)).store(value))) == (
+        "for (int ridx0 = 0; ridx0 < 3; ridx0++) {\n"
+        "    float val0 = sqrt_f32(data1[ridx0]);\n"
+        "    for (int ridx1 = 0; ridx1 < 3; ridx1++) {\n"
+        "        data0[ridx0*3+ridx1] = val0 * data2[ridx1];\n"
+        "    }\n"
+        "}"
+    )
+
+
 def test_contraction_is_one_fused_operation() -> None:
     """Which counts as the two that it is."""
     assert generate(matmul(4), Freedoms(optimize=False)).flops == generate(matmul(4), PLAIN).flops == 2 * 4**3

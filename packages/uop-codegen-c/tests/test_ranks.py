@@ -98,7 +98,13 @@ def test_what_a_cut_leaves_out_of_a_padded_axis_stays_out_when_it_is_padded_agai
     np.testing.assert_array_equal(out, np.pad(np.pad(given, (2, 0))[4:9], (3, 2)))
 
 
-@pytest.mark.parametrize("numbers", [[0, 2, 1, 3], [4, 1, -2, -5], [7], [1, 1, 2], [0, 0, 0]], ids=str)
+def test_what_is_computed_is_padded_with_zeros(run_cpu: Callable[..., Any]) -> None:
+    body = UOp.sink(UOp.param(0, 5, dtypes.f32).store((UOp.param(1, 2, dtypes.f32) + 1.0).pad(((1, 2),))))
+    out = run_cpu(body, [np.ones(5, np.float32), np.array([3, 4], np.float32)])[0]
+    assert out.tolist() == [0, 4, 5, 0, 0]
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 5, 3], [4, 1, -2, -5], [7], [1, 1, 2], [0, 0, 0]], ids=str)
 def test_a_list_of_constants(run_cpu: Callable[..., Any], numbers: list[int]) -> None:
     value = UOp(Ops.STACK, [UOp.const(dtypes.i32, n) for n in numbers])
     body = UOp.sink(UOp.param(0, len(numbers), dtypes.i32).store(value))
