@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from uop_ir import DType, Ops, UOp, dtypes, override, settings
+from uop_tensor import Tensor
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +81,29 @@ def graphs() -> SimpleNamespace:
     return SimpleNamespace(
         softmax=softmax, layer_norm=layer_norm, matmul=matmul, gelu=gelu, adam=adam, buffer=buffer
     )
+
+
+@pytest.fixture
+def slopes_agree() -> Callable[..., None]:
+    """Hold the gradients of a function of float64 tensors against central differences, along random directions."""
+
+    def hold(function: Callable[..., Tensor], *arrays: np.ndarray[Any, Any], rtol: float = 1e-6) -> None:
+        rng, step = np.random.default_rng(1), 1e-5
+        tensors = [Tensor(a) for a in arrays]
+        out = function(*tensors)
+        seed = rng.standard_normal(out.shape)
+        found = out.gradient(*tensors, seed=Tensor(seed))
+        for _ in range(3):
+            ways = [rng.standard_normal(a.shape) for a in arrays]
+            ahead, behind = (
+                function(*(Tensor(a + s * w) for a, w in zip(arrays, ways, strict=True))).numpy()
+                for s in (step, -step)
+            )
+            wanted = ((ahead - behind) * seed).sum() / (2 * step)
+            slope = sum((g.numpy() * w).sum() for g, w in zip(found, ways, strict=True))
+            np.testing.assert_allclose(slope, wanted, rtol=rtol, atol=1e-8)
+            assert all(
+                g.dtype is dtypes.f64 and g.shape == a.shape for g, a in zip(found, arrays, strict=True)
+            )
+
+    return hold

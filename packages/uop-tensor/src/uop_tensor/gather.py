@@ -58,9 +58,7 @@ class Gather(Masks):
             raise TensorError(
                 f"index_select: positions of shape {positions.shape}", remedy="one axis at most; use take"
             )
-        return self._of(
-            picked(self.uop, positions.reshape((-1,)) if positions.ndim else positions.reshape((1,)), at)
-        )
+        return self._of(picked(self.uop, positions if positions.ndim else positions.reshape((1,)), at))
 
     def take_along_axis(self, indices: Positions, axis: int | None = -1) -> Self:
         """`gather`, but all axes other than `axis` (None: all as one) broadcast."""

@@ -71,7 +71,8 @@ class Masks(Indexing):
                 f"one_hot: positions of dtype {self.dtype}", remedy="positions are integers; cast them"
             )
         if num_classes == -1:
-            num_classes = int(self._data("one_hot").max(initial=-1)) + 1
+            data = self._data("one_hot")
+            num_classes = int(data.max()) + 1 if data.size else 0
         if num_classes < 0:
             raise TensorError(
                 f"one_hot: {num_classes} classes", remedy="0 or more, or -1 to read the greatest"

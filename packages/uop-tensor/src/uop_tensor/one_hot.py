@@ -69,17 +69,22 @@ def conditions(mask: UOp, at: Index) -> Iterator[tuple[UOp, Index]]:
 
 
 def leaves(node: UOp, at: Index) -> tuple[set[UOp], set[UOp]]:
-    """The loops by which a value depends on memory, and those by which it depends on tables of constants."""
+    """The loops by which a value depends on memory, and those by which it depends on tables of constants.
+
+    An index is taken for the sum of its loops: as many ways as may lead to a node, they differ in few sets of loops.
+    """
     memory, counters = set[UOp](), set[UOp]()
     seen: set[tuple[UOp, Index]] = set()
     stack = [(node, at)]
     while stack:
         node, at = origin(*stack.pop())
+        each = [{n for n in i.toposort() if n.op is Ops.RANGE} for i in at]
+        at = tuple(sum(sorted(loops, key=_number), index(0)) for loops in each)
         if (node, at) in seen:
             continue
         seen.add((node, at))
-        loops = {n for i in at for n in i.toposort() if n.op is Ops.RANGE}
-        if is_memory(node) or node.op is Ops.REDUCE:
+        loops = set[UOp]().union(*each)
+        if is_memory(node) or node.op in (Ops.REDUCE, Ops.STAGE):
             memory |= loops
         elif node.op is Ops.STACK and all(s.op is Ops.CONST for s in node.src):
             counters |= loops
@@ -88,3 +93,8 @@ def leaves(node: UOp, at: Index) -> tuple[set[UOp], set[UOp]]:
         else:
             stack += [(s, operand(s, at)) for s in node.src]
     return memory, counters
+
+
+def _number(loop: UOp) -> int:
+    number: int = loop.arg[0]
+    return number

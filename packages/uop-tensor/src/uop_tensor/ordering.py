@@ -205,7 +205,7 @@ class Ordering(Gather):
         data = self._data("bincount")
         if data.min(initial=0) < 0:
             raise TensorError(f"bincount: {data.min()}", remedy="integers from 0")
-        n = max(int(data.max(initial=-1)) + 1, minlength)
+        n = max(int(data.max()) + 1 if data.size else 0, minlength)
         given = UOp.const(dtypes.i64, 1) if weights is None else weights.uop
         dtype = given.dtype if weights is None or given.dtype.is_float else dtypes.f64
         total = grouped(Ops.ADD, broadcast_to(given.cast(dtype), self.shape), wrapped(self.uop, n), 0, n)

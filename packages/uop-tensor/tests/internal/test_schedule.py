@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uop_ir import Limits, Ops, Plan, UOp, UopError, dtypes
+from uop_ir import AddrSpace, Limits, Ops, Plan, UOp, UopError, dtypes
 from uop_tensor.plan import Want, make_plan
 from uop_tensor.program import canonical
 
@@ -317,6 +317,22 @@ def test_a_sum_that_scatters_is_stored_alone() -> None:
     assert reductions(plan(weight - greatest * greatest)) == [1, 0]
     turned = one_hot_sum(50, 100).reshape((5, 10)).permute((1, 0))
     assert reductions(plan(turned * 2.0)) == [1, 0]
+
+
+def test_what_names_a_place_may_have_many_paths_to_memory() -> None:
+    """2**60 of them: each step of a sorting network uses what is before it in two places."""
+    at = UOp.buffer(64, dtypes.i32).reshape((64,))
+    for step in range(60):
+        block = 2 << step % 6
+        other = at.reshape((64 // block, block)).flip((False, True)).reshape((64,))
+        at = (
+            UOp(Ops.STAGE, ((other < at).where(other, at),), AddrSpace.GLOBAL)
+            if step % 2
+            else at.maximum(other)
+        )
+    mask = counter(50).reshape((50, 1)).eq(at.reshape((1, 64)))
+    total = mask.where(UOp.buffer(64, F32).reshape((1, 64)), 0.0).reduce(Ops.ADD, 1)
+    assert reductions(plan(total * 2.0))[-2:] == [1, 0]
 
 
 def test_sums_over_one_hot_masks_that_do_not_scatter_or_are_small_are_not_stored() -> None:
