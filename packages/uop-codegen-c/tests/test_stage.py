@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, generate, linearize, settings, stages
-from uop_ir import AddrSpace, BackendError, Ops, UOp, call_params, dtypes, override
+from uop_ir import AddrSpace, BackendError, Limits, Ops, UOp, call_params, dtypes, override
 
 F32 = dtypes.f32
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -62,6 +62,7 @@ KERNELS: dict[str, tuple[UOp, int]] = {
     "the exponentials of a row": (kernel(softmax(X)), 25),
     "one element in a register": (kernel(reg(X * 2.0) + 1.0), 1),
     "padded": (kernel(DOUBLED.pad(((1, 0), (2, 1)))), 120),
+    "padded at the end": (kernel(DOUBLED.pad(((0, 0), (0, 1)))), 24),
     "a sum in scratch": (kernel(rows(local(X.reduce(Ops.ADD, 1)), 3) * 2.0), 1),
     "scratch of scratch": (kernel(local(DOUBLED + 1.0) + DOUBLED.flip((False, True))), 25),
 }
@@ -103,6 +104,14 @@ def test_scratch_of_a_row_is_in_the_loop_of_the_row() -> None:
         assert min(map(order.index, scratch)) > order.index(first)
 
 
+def test_a_sum_that_fills_scratch_for_each_term_is_not_split_over_lanes(run_cpu: Callable[..., Any]) -> None:
+    x = local(param(1, 24, 16).permute((1, 0)) * 2.0)
+    total = (x + x.flip((False, True))).reduce(Ops.MAX, 1).reduce(Ops.ADD, 1)
+    given = np.random.default_rng(0).integers(-9, 9, (24, 16)).astype(np.float32)
+    out = run_cpu(kernel(total), [np.zeros(1, np.float32), given.reshape(-1)])[0]
+    assert out[0] == (2 * (given + given[::-1])).max(0).sum()
+
+
 def test_what_is_staged_is_computed_once() -> None:
     """The root of a left operand once an element, not once a product; of exponentials, one an element."""
     once, again = kernel(matmul(local(ROOT), Y)), kernel(matmul(ROOT, Y))
@@ -117,6 +126,15 @@ def test_what_a_kernel_has_no_room_for_is_refused() -> None:
         BackendError, match="1000000 elements of f32 in local memory, where a kernel has room"
     ):
         generate(kernel(long + long.flip((True,))))
+    for size in (room := Limits.local_memory // 4, room + 1):
+        x = local(param(1, size) * 2.0)
+        if size == room:
+            assert f"buf0[{size}]" in generate(kernel(x + x.flip((True,)))).text
+            continue
+        with pytest.raises(
+            BackendError, match=f"{size} elements of f32 in local memory, where .* for {room}"
+        ):
+            generate(kernel(x + x.flip((True,))))
     assert "buf0[1]" in generate(kernel(long + 1.0), PLAIN).text
     row = reg(X * 2.0)
     with pytest.raises(BackendError, match="24 elements of f32 in reg memory, where a kernel has room for 1"):
