@@ -89,7 +89,7 @@ def passes(root: Path, tests: Sequence[str]) -> bool:
         "PYTHONDONTWRITEBYTECODE": "",
         "UOP_CACHE": str(root / "cache"),  # what a bug leaves in a cache is gone with the copy
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q"]
     folders = [f"packages/{test}" for test in tests]
     try:
         run = subprocess.run(
