@@ -249,8 +249,8 @@ def torch(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"], venv_backend="virtualenv")
 def bench(session: nox.Session) -> None:
-    """Run every benchmark beside tinygrad and print what it measured; benchmarks/README.md says how to read it."""
-    install(session, PACKAGES, "tinygrad==0.14.0")
+    """Run every benchmark, beside tinygrad or PyTorch, and print what it measured: see benchmarks/README.md."""
+    install(session, PACKAGES, "tinygrad==0.14.0", "torch==2.13.0")
     for script in sorted((ROOT / "benchmarks").glob("*.py")):
         session.run("python", str(script))
 

@@ -143,6 +143,28 @@ def test_gradients_of_a_convolution() -> None:
     np.testing.assert_allclose(twice.numpy(), differences(first, x, np.ones(())), rtol=1e-6)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_large_convolutions(groups: int) -> None:
+    """So many outputs and products that the loops stand in another order."""
+    x, w = normal(2, 8 * groups, 5, 4), normal(9 * groups, 8, 3, 3)
+    stride, dilation = (2, 1), (1, 1)
+    wanted = convolved(x, w, stride, dilation, groups)
+    seed = normal(*wanted.shape)
+    a, b = Tensor(x), Tensor(w)
+    value = a.conv2d(b, None, stride, 0, 1, groups)
+    to_x, to_w = value.gradient(a, b, seed=Tensor(seed))
+    close(value, wanted)
+    x_wanted, w_wanted = np.zeros_like(x), np.zeros_like(w)
+    for place, window in windows(x_wanted, (3, 3), stride, dilation):
+        for o in range(9 * groups):
+            c = slice(o // 9 * 8, o // 9 * 8 + 8)
+            window[:, c] += seed[:, o, *place][:, None, None, None] * w[o]
+            seen = x[:, c, place[0] * 2 : place[0] * 2 + 3, place[1] : place[1] + 3]
+            w_wanted[o] += (seed[:, o, *place][:, None, None, None] * seen).sum(0)
+    close(to_x, x_wanted)
+    close(to_w, w_wanted)
+
+
 def test_dtypes_of_a_convolution() -> None:
     x, w = RNG.integers(-9, 9, (1, 2, 6)), RNG.integers(-9, 9, (2, 2, 3))
     wanted = convolved(x, w, (1,), (1,))
@@ -290,7 +312,7 @@ def test_channels_become_space() -> None:
 
 def test_in_compiled_code() -> None:
     with override(machine, dev=None):
-        x, w = normal(2, 3, 12, 11).astype(np.float32), normal(8, 3, 3, 3).astype(np.float32)
+        x, w = normal(2, 8, 12, 11).astype(np.float32), normal(8, 8, 3, 3).astype(np.float32)
         a, b = Tensor(x), Tensor(w)
         value = a.conv2d(b, None, 2, 1)
         wanted = convolved(
@@ -308,7 +330,7 @@ def test_in_compiled_code() -> None:
             np.testing.assert_allclose(to_w.numpy()[:, :, i, j], by_hand, rtol=1e-4, atol=1e-4)
         pooled = Tensor(x).max_pool2d(3, 2, 1, return_indices=True)
         np.testing.assert_array_equal(
-            np.take_along_axis(x.reshape(2, 3, -1), pooled[1].numpy().reshape(2, 3, -1), 2).ravel(),
+            np.take_along_axis(x.reshape(2, 8, -1), pooled[1].numpy().reshape(2, 8, -1), 2).ravel(),
             pooled[0].numpy().ravel(),
         )
 

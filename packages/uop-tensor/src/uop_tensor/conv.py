@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, TypeAlias
 
-from uop_ir import AddrSpace, Ops, UOp, dtypes
+from uop_ir import UOp, dtypes
 
+from .convolve import convolve, deconvolve, stored
 from .errors import TensorError
-from .graph import OWN_RULE, fold, shape_of, with_gradient_of
+from .graph import shape_of
 from .ordering import Ordering
-from .promotion import accumulator, promote
+from .promotion import promote
 from .shapes import integers
-from .windows import Sizes, cut, spread, windows
+from .windows import Sizes
 
 #: One number for all axes of space, or one for each.
 Each: TypeAlias = "int | Sequence[int]"
@@ -144,9 +145,11 @@ class Convolution(Ordering):
         widths = _widths(method, padding, tuple(size), strides, dilations)
         x = x.reshape((x.shape[0], groups, channels, *x.shape[2:]))
         w = w.reshape((groups, outputs // groups, channels, *size))
-        x = _stored(x, x.pad([(0, 0)] * 3 + widths))
+        padded = x.pad([(0, 0)] * 3 + widths)
+        # in memory, so that windows of it are plain loads: each element is read many times
+        x = padded if padded is x else stored(padded)
         check_windows(method, self.shape, shape_of(x)[3:], tuple(size), dilations)
-        y = _convolve(x, w, strides, dilations)
+        y = convolve(x, w, strides, dilations)
         return self._finished(method, y.reshape((y.shape[0], outputs, *y.shape[3:])), bias)
 
     def _transposed(
@@ -190,7 +193,7 @@ class Convolution(Ordering):
             )
         x = x.reshape((x.shape[0], groups, channels // groups, *x.shape[2:]))
         w = w.reshape((groups, channels // groups, outputs, *size))
-        y = _deconvolve(x, w, strides, dilations, cuts, lengths)
+        y = deconvolve(x, w, strides, dilations, cuts, lengths)
         return self._finished(method, y.reshape((y.shape[0], groups * outputs, *y.shape[3:])), bias)
 
     def _finished(self, method: str, y: UOp, bias: Self | None) -> Self:
@@ -264,55 +267,3 @@ def _widths(
     if isinstance(padding, str):
         raise TensorError(f"{method}: padding={padding!r}", remedy='a number, numbers, "same" or "valid"')
     return [(n, n) for n in each(method, "padding", padding, len(size), 0)]
-
-
-def _stored(x: UOp, padded: UOp) -> UOp:
-    """What was padded, in memory: windows of it are then plain loads, each element being read many times."""
-    return padded if padded is x else UOp(Ops.STAGE, (padded,), AddrSpace.GLOBAL)
-
-
-def _convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
-    """x (batch, groups, channels, *space), w (groups, out, channels, *size): (batch, groups, out, *places).
-
-    Its gradients are convolutions too, so each is one REDUCE as well.
-    """
-    space = len(stride)
-    size, lengths = shape_of(w)[3:], shape_of(x)[3:]
-    inner = accumulator(x.dtype)
-    seen = windows(x, size, stride, dilation)
-    batch, groups, channels, *rest = seen.shape
-    seen = seen.reshape((batch, groups, 1, channels, *rest)).cast(inner)
-    spread_out = w.reshape((*w.shape[:3], *(1,) * space, *size)).cast(inner)
-    value = fold(seen * spread_out, Ops.ADD, (3, *range(4 + space, 4 + 2 * space))).cast(x.dtype)
-
-    def rule(node: UOp, g: UOp) -> tuple[UOp | None, ...]:
-        sums = (0, *range(4, 4 + space))
-        product = seen * g.reshape((*g.shape[:3], 1, *g.shape[3:], *(1,) * space)).cast(inner)
-        to_w = fold(product, Ops.ADD, sums).cast(w.dtype)
-        return None, _deconvolve(g, w, stride, dilation, (0,) * space, lengths), to_w
-
-    node = with_gradient_of(value, x, w)
-    node.memo[OWN_RULE] = rule
-    return node
-
-
-def _deconvolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes, cuts: Sizes, lengths: Sizes) -> UOp:
-    """x (batch, groups, channels, *places), w (groups, channels, out, *size): (batch, groups, out, *lengths).
-
-    A convolution with the weights reversed, of `x` with zeros between and around its elements; of the space that
-    it fills `cuts` elements are left out in front.
-    """
-    space = len(stride)
-    size = shape_of(w)[3:]
-    wide = x
-    for axis, s in enumerate(stride, 3):
-        wide = spread(wide, axis, s)
-    around = [
-        (d * (k - 1) - c, n + c - m)
-        for d, k, c, n, m in zip(dilation, size, cuts, lengths, shape_of(wide)[3:], strict=True)
-    ]
-    wide = wide.pad([(0, 0)] * 3 + [(max(b, 0), max(a, 0)) for b, a in around])
-    for axis, (b, a) in enumerate(around, 3):
-        wide = cut(wide, axis, max(-b, 0), shape_of(wide)[axis] - max(-a, 0))
-    flipped = w.flip([a > 2 for a in range(w.ndim)]).permute((0, 2, 1, *range(3, 3 + space)))
-    return _convolve(_stored(x, wide), flipped, (1,) * space, dilation)

@@ -1,0 +1,117 @@
+"""A convolution as nodes: windows times weights, summed in loops whose last one makes vectors. Week 5.
+
+A code generator makes vectors along the last axis that a kernel stores. Along the last axis of space they are short at
+the end of each row, and there are none with a stride; so where a convolution is large enough its kernel stores the outputs
+last, from weights that are copied into that order. benchmarks/convolution.py says what this buys.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from uop_ir import AddrSpace, Ops, UOp
+
+from .graph import OWN_RULE, fold, shape_of, with_gradient_of
+from .promotion import accumulator
+from .windows import Sizes, cut, spread, windows
+
+#: From how many outputs on they make vectors, and how many products a sum must have to be worth the copies: of a result,
+#: which is as large as the result of the convolution, and of the gradient with respect to the weights.
+OUTPUTS, PRODUCTS, PRODUCTS_OF_GRADIENT = 8, 64, 16
+
+
+def stored(x: UOp) -> UOp:
+    """A value in memory, in the order of its axes."""
+    return UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)
+
+
+def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
+    """x (batch, groups, channels, *space), w (groups, outputs, channels, *size): (batch, groups, outputs, *places).
+
+    f16 and bf16 are summed in f32. Its gradients are convolutions too, each with one sum.
+    """
+    lengths = shape_of(x)[3:]
+    seen = windows(x, shape_of(w)[3:], stride, dilation)
+    value = (_outputs_last if _large(w, PRODUCTS) else _places_last)(seen, w)
+
+    def rule(node: UOp, g: UOp) -> tuple[UOp | None, ...]:
+        to_w = (_gradient_outputs_last if _large(w, PRODUCTS_OF_GRADIENT) else _gradient)(seen, g)
+        return None, deconvolve(g, w, stride, dilation, (0,) * len(stride), lengths), to_w
+
+    node = with_gradient_of(value, x, w)
+    node.memo[OWN_RULE] = rule
+    return node
+
+
+def deconvolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes, cuts: Sizes, lengths: Sizes) -> UOp:
+    """x (batch, groups, channels, *places), w (groups, channels, outputs, *size): (batch, groups, outputs, *lengths).
+
+    A convolution with the weights reversed, of `x` with zeros between and around its elements. Of the space that it
+    fills `cuts` elements are left out in front.
+    """
+    space = len(stride)
+    wide = x
+    for axis, s in enumerate(stride, 3):
+        wide = spread(wide, axis, s)
+    around = [
+        (d * (k - 1) - c, n + c - m)
+        for d, k, c, n, m in zip(dilation, shape_of(w)[3:], cuts, lengths, shape_of(wide)[3:], strict=True)
+    ]
+    wide = wide.pad([(0, 0)] * 3 + [(max(before, 0), max(after, 0)) for before, after in around])
+    for axis, (before, after) in enumerate(around, 3):
+        wide = cut(wide, axis, max(-before, 0), shape_of(wide)[axis] - max(-after, 0))
+    flipped = w.flip([a > 2 for a in range(w.ndim)]).permute((0, 2, 1, *range(3, 3 + space)))
+    return convolve(wide if wide is x else stored(wide), flipped, (1,) * space, dilation)
+
+
+def _large(w: UOp, products: int) -> bool:
+    _, outputs, *summed = shape_of(w)
+    return outputs >= OUTPUTS and prod(summed) >= products
+
+
+def _places_last(seen: UOp, w: UOp) -> UOp:
+    """Windows (batch, groups, channels, *places, *size) times weights, summed: (batch, groups, outputs, *places)."""
+    space = w.ndim - 3
+    batch, groups, channels, *rest = seen.shape
+    size, inner = w.shape[3:], accumulator(seen.dtype)
+    left = seen.reshape((batch, groups, 1, channels, *rest)).cast(inner)
+    right = w.reshape((*w.shape[:3], *(1,) * space, *size)).cast(inner)
+    return fold(left * right, Ops.ADD, (3, *range(4 + space, 4 + 2 * space))).cast(seen.dtype)
+
+
+def _outputs_last(seen: UOp, w: UOp) -> UOp:
+    """As `_places_last`, of which it is a view: the kernel stores (batch, groups, *places, outputs)."""
+    space = w.ndim - 3
+    places, within = range(3, 3 + space), range(3 + space, 3 + 2 * space)
+    groups, outputs, channels, *size = w.shape
+    inner = accumulator(seen.dtype)
+    left = seen.permute((0, 1, *places, 2, *within))
+    left = left.reshape((*left.shape[: 2 + space], 1, channels, *size)).cast(inner)
+    right = stored(w.permute((0, *range(2, w.ndim), 1))).permute((0, w.ndim - 1, *range(1, w.ndim - 1)))
+    right = right.reshape((groups, *(1,) * space, outputs, channels, *size)).cast(inner)
+    value = fold(left * right, Ops.ADD, range(3 + space, 4 + 2 * space)).cast(seen.dtype)
+    return stored(value).permute((0, 1, 2 + space, *range(2, 2 + space)))
+
+
+def _gradient(seen: UOp, g: UOp) -> UOp:
+    """The sums over batch and places of windows times gradients (batch, groups, outputs, *places): the shape of w."""
+    space = g.ndim - 3
+    batch, groups, channels, *rest = seen.shape
+    inner = accumulator(seen.dtype)
+    left = seen.reshape((batch, groups, 1, channels, *rest)).cast(inner)
+    right = g.reshape((*g.shape[:3], 1, *g.shape[3:], *(1,) * space)).cast(inner)
+    return fold(left * right, Ops.ADD, (0, *range(4, 4 + space))).cast(g.dtype)
+
+
+def _gradient_outputs_last(seen: UOp, g: UOp) -> UOp:
+    """As `_gradient`, of which it is a view: the kernel stores (groups, *size, channels, outputs)."""
+    space = g.ndim - 3
+    places, within = range(3, 3 + space), range(3 + space, 3 + 2 * space)
+    batch, groups, outputs, *rest = g.shape
+    inner = accumulator(seen.dtype)
+    left = seen.permute((1, *within, 2, 0, *places))
+    left = left.reshape((*left.shape[: 2 + space], 1, batch, *rest)).cast(inner)
+    right = stored(g.permute((0, 1, *places, 2))).permute((1, 2 + space, 0, *range(2, 2 + space)))
+    right = right.reshape((groups, *(1,) * (space + 1), outputs, batch, *rest)).cast(inner)
+    value = fold(left * right, Ops.ADD, range(3 + space, 4 + 2 * space)).cast(g.dtype)
+    return stored(value).permute((0, 2 + space, 1 + space, *range(1, 1 + space)))
