@@ -3,6 +3,7 @@
 from . import init
 from .adaptive import Adam, AdamW, Lion
 from .attention import Block, CausalSelfAttention, FeedForward, MultiheadAttention
+from .bpe import Gpt2Tokenizer
 from .cache import KvCache
 from .checkpoint import load_checkpoint, save_checkpoint
 from .cnn import Cnn
@@ -53,6 +54,7 @@ __all__ = [
     "Gpt",
     "Gpt2",
     "Gpt2Config",
+    "Gpt2Tokenizer",
     "GptConfig",
     "GradientAccumulator",
     "GroupNorm",
