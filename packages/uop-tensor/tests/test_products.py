@@ -211,6 +211,7 @@ def test_errors() -> None:
         (lambda: Tensor.einsum(x, x), "numbers are from 0 to 51"),
         (lambda: x.tensordot(y, 3), "dims=3"),
         (lambda: x.tensordot(y, 1), "tensordot: axes"),
+        (lambda: x.tensordot(y, [1]), r"dims=\[1\]"),
         (lambda: x.outer(y), r"outer: shapes \(2, 3\)"),
         (lambda: x.inner(y.T), "the last axes must be equal"),
         (lambda: x.mm(y[0]), "mm: shapes"),

@@ -124,3 +124,14 @@ def test_wrong_shapes() -> None:
     for call, text in calls:
         with pytest.raises(TensorError, match=text):
             call()
+
+
+def test_equal_and_allclose() -> None:
+    x = normal(2, 3)
+    assert Tensor(x).equal(Tensor(x))
+    assert not Tensor(x).equal(Tensor(x[:1]))
+    assert not Tensor(x).equal(Tensor(x + 1e-9))
+    assert Tensor(x).allclose(Tensor(x + 1e-9))
+    assert not Tensor(x).allclose(Tensor(x + 1e-3))
+    assert Tensor([np.nan]).allclose(Tensor([np.nan]), equal_nan=True)
+    assert Tensor(np.zeros((0, 2))).allclose(1.0)

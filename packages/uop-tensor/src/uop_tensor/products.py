@@ -61,6 +61,8 @@ class Products(Functional):
             )
         else:
             pair = dims
+        if len(pair) != 2:
+            raise TensorError(f"tensordot: dims={dims!r}", remedy="a number, or two lists of axes")
         left, right = (shapes.integers("tensordot", (d,)) for d in pair)
         ours = [shapes.one_axis("tensordot", self.ndim, a) for a in left]
         theirs = [shapes.one_axis("tensordot", other.ndim, a) for a in right]

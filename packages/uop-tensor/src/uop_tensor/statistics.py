@@ -10,13 +10,13 @@ from uop_ir import DType, Ops, UOp
 from . import compose, shapes
 from .errors import TensorError
 from .graph import broadcast_to, fold
-from .products import Products
+from .linalg import LinearAlgebra
 from .promotion import accumulator, as_float, promote
 from .shapes import Axis
 from .value import Operand, device_beside, strong
 
 
-class Statistics(Products):
+class Statistics(LinearAlgebra):
     """`axis` is a number, several, or None for all axes; `keepdim` keeps them with size 1."""
 
     def amax(self, axis: Axis = None, keepdim: bool = False) -> Self:
@@ -38,6 +38,17 @@ class Statistics(Products):
     def var_mean(self, axis: Axis = None, keepdim: bool = False, correction: int = 1) -> tuple[Self, Self]:
         """`var` and `mean`."""
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
+
+    def equal(self, other: Operand) -> bool:
+        """Whether the shapes are the same, and every element is equal; it is read at once."""
+        node = strong("equal", other, device_beside(self))
+        return isinstance(node, UOp) and node.shape == self.shape and bool((self == other).all())
+
+    def allclose(
+        self, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> bool:
+        """Whether all elements are close (see `isclose`); it is read at once."""
+        return bool(self.isclose(other, rtol, atol, equal_nan).all())
 
     def nansum(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
         """The sum of what is not NaN."""
