@@ -1,8 +1,9 @@
 """What every tensor is: a node, and how it meets Python numbers, arrays and other tensors. Week 5.
 
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
-Special, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks, Gather, Ordering,
-Convolution, Pooling, Resizing, Functional, Exchange, Tensor.
+Special, Activations, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks,
+Gather, Ordering, Convolution, Pooling, Resizing, Functional, Products, LinearAlgebra, Statistics, Classes,
+Losses, Norms, Exchange, Tensor.
 """
 
 from __future__ import annotations
