@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from uop_ir import DType, Ops, UOp, dtypes
+from uop_ir import DType, UOp, dtypes
 
-from . import compose
 from .compose import polynomial, wide
+from .graph import detach
 from .transcendental import exp_of_sum, magnitude
 
 #: erf(x) / x in x**2 for |x| <= 1/2, minimax: relative error 2**-29, then 2**-65.
@@ -76,8 +76,8 @@ _ERFC: dict[DType, tuple[float, ...]] = {
         -1.0134251963447584e-08,
     ),
 }
-#: Where erfc is 0, and a power of two that leaves so few digits of a smaller number that its square is exact.
-_LAST = {dtypes.f32: (10.2, 2.0**7), dtypes.f64: (27.5, 2.0**20)}
+#: Where erfc is 0, and what rounds a smaller number, when it is added, to so few digits that its square is exact.
+_LAST = {dtypes.f32: (10.2, 1.5 * 2.0**16), dtypes.f64: (27.5, 1.5 * 2.0**32)}
 
 
 def _erf_near(x: UOp) -> UOp:
@@ -86,9 +86,9 @@ def _erf_near(x: UOp) -> UOp:
 
 def _erfc_far(t: UOp) -> UOp:
     """erfc of t >= 1/2. The exponent -t*t is a square that is exact, and a rest."""
-    last, unit = _LAST[t.dtype]
-    t = compose.minimum(t, t.const_like(last))
-    short = (t * unit).alu(Ops.TRUNC) * (1 / unit)
+    last, shifter = _LAST[t.dtype]
+    t = (t > last).where(t.const_like(last), t)
+    short = detach(t + shifter) - shifter
     power = exp_of_sum(-(short * short), -((t - short) * (t + short)))
     return power * (polynomial((t - 4) / (t + 4), _ERFC[t.dtype]) / (t + t + 1))
 

@@ -14,10 +14,11 @@ from . import compose
 from .compose import polynomial, wide
 from .graph import detach
 
-#: log(2) in two parts, the first so short that its product with an exponent is exact; the range of exponents.
-_LN2 = {
-    dtypes.f32: (0.693359375, -2.12194440e-4, 127),
-    dtypes.f64: (6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023),
+#: log(2) in two parts, the first so short that its product with an exponent is exact; the greatest exponent; the digits
+#: of a mantissa, the integer that has a number's bits.
+_BINARY = {
+    dtypes.f32: (0.693359375, -2.12194440e-4, 127, 23, dtypes.i32),
+    dtypes.f64: (6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52, dtypes.i64),
 }
 #: pi/2: the nearest number, and the rest.
 _HALF_PI = {
@@ -81,15 +82,20 @@ def magnitude(x: UOp) -> UOp:
 def exp_of_sum(x: UOp, rest: UOp | None = None) -> UOp:
     """exp(x + rest), rest small: 2**n exp(r) with r = x - n log(2), to 2 ulp. (`exp` loses as much as x has units.)
 
-    n keeps to the exponents that there are, so that r takes what is beyond them.
+    n keeps to the exponents that there are, so that r takes what is beyond them. It is what adding 1.5 * 2**digits rounds
+    to, and then stands in the low bits.
     """
-    high, low, most = _LN2[x.dtype]
+    high, low, most, digits, integer = _BINARY[x.dtype]
     turns = x * math.log2(math.e)
-    n = (turns + (x < 0).where(x.const_like(-0.5), 0.5)).alu(Ops.TRUNC)
-    n = compose.minimum(n.maximum(1 - most), n.const_like(most))
+    turns = (turns < 1 - most).where(x.const_like(1 - most), (turns > most).where(x.const_like(most), turns))
+    shifter = x.const_like(1.5 * 2**digits)
+    shifted = detach(turns + shifter)
+    n = shifted - shifter
+    exponent = shifted.bitcast(integer) - shifter.bitcast(integer) + most
     r = (x - n * high) - n * low
     r = r if rest is None else r + rest
-    return (r * math.log2(math.e)).alu(Ops.EXP2) * n.alu(Ops.EXP2)
+    power = (exponent << exponent.const_like(digits)).bitcast(x.dtype)
+    return (r * math.log2(math.e)).alu(Ops.EXP2) * power
 
 
 @wide
