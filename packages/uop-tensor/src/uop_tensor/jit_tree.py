@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from types import GeneratorType, NoneType
 from typing import Any
@@ -33,27 +33,26 @@ class Static:
     value: object
 
 
-@dataclass
 class Tree:
     """Leaves in order: distinct tensors and numbers. `structure` has their places, and is hashable.
 
     A place is ("tensor", i), ("number", i), ("static", type, value), ("dataclass", type, ...), (list, ...),
-    (tuple or named tuple, ...), (dict, keys, ...).
+    (tuple or named tuple, ...), (dict, keys, ...). The numbers of a result are what they are computed from.
     """
 
-    structure: Any = None
-    tensors: list[Tensor] = field(default_factory=list)
-    numbers: list[Any] = field(default_factory=list)  # of a result, what a number is computed from
-    _places: dict[int, int] = field(default_factory=dict)
+    __slots__ = ("numbers", "places", "structure", "tensors")
+
+    def __init__(self, structure: Any = None, numbers: Sequence[Any] = ()) -> None:
+        self.structure = structure
+        self.tensors: list[Tensor] = []
+        self.numbers = list(numbers)
+        self.places: dict[int, tuple[str, int]] = {}
 
     @property
     def signature(self) -> object:
         """What decides which trace serves: structure, static values, and what each tensor and number is."""
-        return (
-            self.structure,
-            tuple([_kind(t) for t in self.tensors]),
-            tuple([type(n) for n in self.numbers]),
-        )
+        kinds = [_kind(t) for t in self.tensors]
+        return self.structure, *kinds, *map(type, self.numbers)
 
     def rebuild(self, tensors: Sequence[Any], numbers: Sequence[Any]) -> Any:
         """The value with other leaves in the same places."""
@@ -75,28 +74,49 @@ def flatten(name: str, value: object) -> Tree:
     return tree
 
 
+# Functions, not closures that call themselves: such a cycle would keep the tensors of each call until the collector
+# runs. By type, since to ask for one after the other takes 2 us for a call of one tensor.
+
+
 def _place(name: str, x: Any, tree: Tree) -> Any:
-    # Not a closure that calls itself: such a cycle would keep the tensors of each call until the collector runs.
+    return (PLACES.get(type(x)) or _uncommon)(name, x, tree)
+
+
+def _tensor(name: str, x: Tensor, tree: Tree) -> Any:
+    place = tree.places.get(id(x))
+    if place is None:
+        place = tree.places[id(x)] = "tensor", len(tree.tensors)
+        tree.tensors.append(x)
+    return place
+
+
+def _number(name: str, x: Any, tree: Tree) -> Any:
+    tree.numbers.append(x)
+    return "number", len(tree.numbers) - 1
+
+
+def _sequence(name: str, x: Any, tree: Tree) -> Any:
+    return (type(x), *[_place(name, v, tree) for v in x])
+
+
+def _dict(name: str, x: Any, tree: Tree) -> Any:
+    return (dict, tuple(x), *[_place(name, v, tree) for v in x.values()]) if x else (dict, ())
+
+
+def _static(name: str, x: Any, tree: Tree) -> Any:
+    return "static", type(x), x
+
+
+def _uncommon(name: str, x: Any, tree: Tree) -> Any:
     kind = type(x)
     if isinstance(x, Tensor):
-        if x._weak is not None:
-            tree.numbers.append(x._weak)
-            return "number", len(tree.numbers) - 1
-        place = tree._places.setdefault(id(x), len(tree.tensors))
-        if place == len(tree.tensors):
-            tree.tensors.append(x)
-        return "tensor", place
-    if kind is int or kind is float:
-        tree.numbers.append(x)
-        return "number", len(tree.numbers) - 1
-    if kind is tuple or kind is list or (isinstance(x, tuple) and hasattr(kind, "_fields")):
-        return (kind, *[_place(name, v, tree) for v in x])
-    if kind is dict:
-        return (dict, tuple(x), *[_place(name, v, tree) for v in x.values()])
+        return _tensor(name, x, tree) if x._weak is None else _number(name, x._weak, tree)
+    if isinstance(x, tuple) and hasattr(kind, "_fields"):
+        return _sequence(name, x, tree)
     if kind is Static:
         return "static", type(x.value), _hashable(name, x.value)
     if isinstance(x, STATIC):
-        return "static", kind, x
+        return _static(name, x, tree)
     if is_dataclass(x) and not isinstance(x, type):
         return ("dataclass", kind, *[_place(name, getattr(x, f.name), tree) for f in fields(x)])
     remedy = "give tensors, numbers, str, bool or None, in lists, tuples, dicts and dataclasses; close over the rest"
@@ -104,6 +124,19 @@ def _place(name: str, x: Any, tree: Tree) -> Any:
         f"{name}: {kind.__name__} as argument or result of a jitted function",
         remedy=next((r for types, r in REMEDIES if isinstance(x, types)), remedy),
     )
+
+
+PLACES: dict[type, Callable[[str, Any, Tree], Any]] = {
+    Tensor: _tensor,
+    int: _number,
+    float: _number,
+    list: _sequence,
+    tuple: _sequence,
+    dict: _dict,
+    bool: _static,
+    str: _static,
+    NoneType: _static,
+}
 
 
 def _hashable(name: str, value: object) -> object:

@@ -16,6 +16,7 @@ from .memory import new_buffer, view
 
 #: How many are watched. `loss = step(...)` holds the last result while the next is computed, and so needs two.
 WATCHED = 2
+_count = getattr(sys, "getrefcount", None)
 #: A view of the shape of the result, its BUFFER and its Memory.
 Entry = tuple[UOp, UOp, Any]
 
@@ -29,22 +30,23 @@ class Output:
         self._alone = _references(self._new())
 
     def take(self) -> Entry:
-        """Memory that nobody else holds. A thread that looks at an entry has taken it from the list."""
+        """Memory that nobody else holds. A thread that counts has taken the entry from the list, and holds its parts when
+        it puts the entry back.
+        """
         for _ in range(len(self._lent)):
             try:
                 entry = self._lent.pop(0)
             except IndexError:  # another thread has it
                 break
-            if _references(entry) == self._alone and "tensor.kept" not in entry[1].memo:
-                self._lent.append(entry)
-                return entry
+            free = _references(entry) == self._alone and "tensor.kept" not in entry[1].memo
+            value, buffer, memory = entry
             self._lent.append(entry)
-            del entry
-        while len(self._lent) >= WATCHED:  # it is kept: no business of ours
-            self._lent.pop(0)
-        entry = self._new()
+            if free:
+                return value, buffer, memory
+        del self._lent[: 1 - WATCHED]  # they are kept: no business of ours
+        value, buffer, memory = entry = self._new()
         self._lent.append(entry)
-        return entry
+        return value, buffer, memory
 
     def _new(self) -> Entry:
         buffer = new_buffer(self._backend, self._size, self._dtype)
@@ -53,5 +55,5 @@ class Output:
 
 def _references(entry: Entry) -> tuple[int, ...]:
     """How many there are to each part; where Python does not count, never the same number."""
-    count = getattr(sys, "getrefcount", None)
-    return tuple([count(part) for part in entry]) if count is not None else (id(entry),)
+    value, buffer, memory = entry
+    return (_count(value), _count(buffer), _count(memory)) if _count is not None else (id(entry),)

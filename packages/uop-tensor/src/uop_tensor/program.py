@@ -80,24 +80,20 @@ class Program:
         start = perf_counter()
         self.executable(handles, scalars)
         COUNTERS.realizes += 1
-        COUNTERS.kernels += self.kernels
+        COUNTERS.kernels += len(self.planned.plan.calls)
         if ir_settings.debug >= 1:
             self._report(perf_counter() - start)
         self.cached = True
         for home in self.planned.homes:  # what was there before may have been cut off from `backward`
             memory[home].memo.pop("tensor.cut", None)
 
-    @property
-    def kernels(self) -> int:
-        """How many kernels a run is."""
-        return len(self.planned.plan.calls)
-
     def _report(self, seconds: float) -> None:
         start = perf_counter()
         self.backend.synchronize()
         seconds += perf_counter() - start
         how = "cached" if self.cached else f"schedule and compile {self.schedule_ms:.1f} ms"
-        kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
+        count = len(self.planned.plan.calls)
+        kernels = "1 kernel" if count == 1 else f"{count} kernels"
         print(
             f"realize on {self.backend.name}: {kernels}, {how}, run {seconds * 1e3:.2f} ms, "
             f"scratch {self.planned.plan.arena} of {self.planned.scratch} bytes, "

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from uop_ir import UOp
+from uop_ir import Ops, UOp
 
 from .captured import Captured, GradLeft, State, realize_all
 from .jit_tree import Tree
@@ -138,8 +138,14 @@ class Replay:
                 own[id(tensor)] = buffer
         shared: dict[UOp, None] = {}
         for other in list(LIVE):
-            for buffer in buffers(other.uop):
-                if buffer in owner and own.get(id(other)) is not buffer:
+            value = other.uop
+            memory = value.src[0] if value.op is Ops.RESHAPE else value
+            if memory.op is Ops.BUFFER:  # most are: to look at them takes half as long as `buffers`
+                if memory in owner and own.get(id(other)) is not memory:
+                    shared[memory] = None
+                continue
+            for buffer in buffers(value):
+                if buffer in owner:
                     shared[buffer] = None
         for buffer in shared:
             owner[buffer].leave()
