@@ -199,7 +199,7 @@ def test_a_training_step_trains_without_python(tmp_path: Path) -> None:
         ),
         (
             ["mnist", "--checkpoint", "gpt.safetensors"],
-            "gpt.safetensors is a checkpoint of kind gpt, not of an MLP",
+            "gpt.safetensors is a checkpoint of kind gpt, not of images",
         ),
         (["mnist", "--checkpoint", "empty.safetensors"], "empty.safetensors is damaged"),
         (["mnist", "--checkpoint", "mlp.safetensors", "--batch", "0"], "--batch must be at least 1, not 0"),

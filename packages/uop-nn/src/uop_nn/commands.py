@@ -39,7 +39,9 @@ def _finish_gpt(trainer: Trainer) -> None:
 
 
 KINDS = {
-    "mnist": Kind("train an MLP on the MNIST digits", MnistOptions, mnist_trainer),
+    "mnist": Kind(
+        "train an MLP or a CNN on the MNIST digits, or on Fashion-MNIST", MnistOptions, mnist_trainer
+    ),
     "gpt": Kind("train a character GPT on a text", GptOptions, gpt_trainer, _finish_gpt),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from uop_tensor import Tensor
 from uop_tensor import export as export_function
 
 from .checkpoint import CheckpointError, load_checkpoint
+from .cnn import Cnn
 from .mlp import Mlp
 from .module import Module
 from .options import OptionError
@@ -50,14 +52,12 @@ def _gpt(path: Path, batch: int) -> Loaded:
 
 
 def _mnist(path: Path, batch: int) -> Loaded:
-    model = load_mlp(path)
-    return Loaded(
-        model, model.__call__, Tensor(np.zeros((batch, model.hidden.weight.shape[1]), np.float32)), {}
-    )
+    model, pixels = load_image_model(path)
+    return Loaded(model, model.__call__, Tensor(np.zeros((batch, pixels), np.float32)), {})
 
 
 KINDS = {
-    "mnist": Kind("the MLP of MNIST: from images (N, 784) to scores (N, 10)", _mnist),
+    "mnist": Kind("the MLP or CNN of images: from (N, 784) to scores (N, 10)", _mnist),
     "gpt": Kind(
         "the GPT: from tokens (N, context) to scores (N, context, vocabulary); gpt.txt has the characters",
         _gpt,
@@ -94,20 +94,31 @@ def _write(loaded: Loaded, options: Namespace) -> list[str]:
     return [*(file.name for file in files), *loaded.texts]
 
 
-def load_mlp(path: Path) -> Mlp:
-    """The model of a checkpoint, or of the one in a folder. Raises CheckpointError if it has none."""
+def load_image_model(path: Path) -> tuple[Mlp | Cnn, int]:
+    """The model of a checkpoint, or of the one in a folder, and the pixels of an image.
+
+    Raises CheckpointError if it has none.
+    """
     path = path / CHECKPOINT if path.is_dir() else path
     tensors, meta = load_checkpoint(path)
     if meta.get("kind") != "mnist":
-        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not of an MLP")
+        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not of images")
     state = part(tensors, "model.")
+    generator = np.random.default_rng(0)
     try:
-        (hidden, inputs), classes = state["hidden.weight"].shape, len(state["output.weight"])
-        model = Mlp(np.random.default_rng(0), inputs=inputs, hidden=hidden, classes=classes)
+        classes, inputs = state["output.weight"].shape
+        if "conv1.weight" in state:
+            width, channels, *_ = state["conv1.weight"].shape
+            side = 4 * math.isqrt(inputs // (2 * width))
+            model: Mlp | Cnn = Cnn(generator, side=side, channels=channels, width=width, classes=classes)
+            pixels = channels * side * side
+        else:
+            hidden, pixels = state["hidden.weight"].shape
+            model = Mlp(generator, inputs=pixels, hidden=hidden, classes=classes)
         model.load_state_dict(state)
-    except (KeyError, TypeError, ValueError, UopError) as error:
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, UopError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
-    return model
+    return model, pixels
 
 
 def _parser() -> CommandParser:

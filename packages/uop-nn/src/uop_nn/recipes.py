@@ -12,7 +12,7 @@ from .ema import Ema
 from .module import Module
 from .muon import Muon
 from .optim import SGD, CombinedOptimizer, Optimizer
-from .options import TrainOptions
+from .options import OptionError, TrainOptions
 from .rates import Constant, LinearWarmup, OneCycle, StepDecay, warmup_cosine
 from .train_step import TrainStep
 
@@ -27,7 +27,10 @@ def train_step(
     betas: tuple[float, float] = (0.9, 0.999),
     matrices: Sequence[Tensor] = (),
 ) -> TrainStep:
-    """The step that the options ask for; `matrices` are the weights of hidden layers, which Muon is for."""
+    """The step that the options ask for; `matrices` are the weights of hidden layers, which Muon is for.
+
+    Raises OptionError for Muon where there are none.
+    """
     return TrainStep(
         model,
         _optimizer(model.parameters(), options, betas, matrices),
@@ -60,6 +63,8 @@ def _optimizer(
     lr, decay = options.lr, options.weight_decay
     hidden = {id(p) for p in matrices}
     others = [p for p in parameters if id(p) not in hidden]
+    if options.optimizer == "muon" and not matrices:
+        raise OptionError("--optimizer muon is for matrices between layers, and this model has none")
     makers: dict[str, Callable[[], Optimizer]] = {
         "sgd": lambda: SGD(parameters, lr, momentum=0.9, weight_decay=decay),
         "adam": lambda: Adam(parameters, lr, betas=betas, weight_decay=decay),

@@ -1,7 +1,8 @@
-"""Train the MLP on MNIST: shuffled batches, and the accuracy on the test set. Week 9."""
+"""Train an MLP or a CNN on digits or clothes: shuffled batches, and the accuracy on the test set. Week 9."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from uop_tensor import Tensor, jit, manual_seed, no_grad
 
+from .cnn import Cnn
 from .data import DataError, Mnist, load_mnist
+from .image_sets import load_fashion_mnist
 from .mlp import Mlp
 from .options import TrainOptions, option
 from .recipes import train_step
@@ -33,7 +36,9 @@ class MnistOptions(TrainOptions):
     warmup: int = option(20, "steps in which the learning rate rises", least=0)
     validate_every: int = option(78, "steps from one look at the test set to the next", free=True)
     checkpoint_every: int = option(78, "steps from one checkpoint to the next", free=True)
-    hidden: int = option(128, "width of the hidden layer")
+    model: str = option("mlp", "what is trained", choices=("mlp", "cnn"))
+    data: str = option("mnist", "the images: digits or clothes", choices=("mnist", "fashion-mnist"))
+    hidden: int = option(128, "width of the hidden layer of the MLP")
 
 
 class ShuffledBatches:
@@ -74,17 +79,30 @@ class ShuffledBatches:
         self._taken = taken
 
 
+def _model(options: MnistOptions, pixels: int) -> Mlp | Cnn:
+    """The model that the options ask for, of images of so many pixels. Raises ModelError for sizes that will not do."""
+    generator = np.random.default_rng(options.seed)
+    if options.model == "mlp":
+        return Mlp(generator, inputs=pixels, hidden=options.hidden)
+    return Cnn(generator, side=math.isqrt(pixels))
+
+
 def mnist_trainer(folder: Path, options: MnistOptions, data: Mnist | None = None) -> Trainer:
-    """A run in `folder` that has not begun, on `data` or MNIST. Raises UopError for data or sizes that will not do."""
-    data = load_mnist() if data is None else data
+    """A run in `folder` that has not begun, on `data` or those of the options.
+
+    Raises UopError for data or sizes that will not do.
+    """
+    if data is None:
+        data = load_mnist() if options.data == "mnist" else load_fashion_mnist()
     manual_seed(options.seed % (1 << 64))
-    model = Mlp(np.random.default_rng(options.seed), inputs=data.train_images.shape[1], hidden=options.hidden)
+    model = _model(options, data.train_images.shape[1])
     print(
-        f"MLP of {model.parameter_count():,} parameters; {len(data.train_images):,} images to train on, "
-        f"{len(data.test_images):,} to test on"
+        f"{type(model).__name__.upper()} of {model.parameter_count():,} parameters; "
+        f"{len(data.train_images):,} images to train on, {len(data.test_images):,} to test on"
     )
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not name.startswith("output")]
     return Trainer(
-        step=train_step(model, model.loss, options, matrices=[model.hidden.weight]),
+        step=train_step(model, model.loss, options, matrices=matrices),
         batches=ShuffledBatches(data.train_images, data.train_labels, options.batch, options.seed),
         validate=_validation(model, data),
         folder=folder,
@@ -95,7 +113,7 @@ def mnist_trainer(folder: Path, options: MnistOptions, data: Mnist | None = None
     )
 
 
-def _validation(model: Mlp, data: Mnist) -> Callable[[], Score]:
+def _validation(model: Mlp | Cnn, data: Mnist) -> Callable[[], Score]:
     """The mean loss and the accuracy on the test set."""
 
     def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

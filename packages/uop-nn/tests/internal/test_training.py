@@ -21,7 +21,9 @@ from uop_ir import BackendError
 from uop_nn.checkpoint import CheckpointError, load_checkpoint
 from uop_nn.commands import schedule
 from uop_nn.data import DataError, Mnist
+from uop_nn.export_command import load_image_model
 from uop_nn.interrupt import Interrupt
+from uop_nn.options import OptionError
 from uop_nn.run_log import RunLog
 from uop_nn.train_gpt import GptOptions, gpt_trainer
 from uop_nn.train_mnist import MnistOptions, ShuffledBatches, mnist_trainer
@@ -265,20 +267,37 @@ def digits(count: int) -> Mnist:
     return Mnist(images[:count], labels[:count], images[count:], labels[count:])
 
 
-def test_a_small_mlp_learns_bright_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = MnistOptions(steps=20, batch=20, hidden=8, lr=2e-2, warmup=1, validate_every=20)
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_a_small_model_learns_bright_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
+    options = MnistOptions(
+        steps=20, batch=20, hidden=8, lr=2e-2, warmup=1, validate_every=20, seed=1, model=model
+    )
     trainer = mnist_trainer(tmp_path, options, digits(100))
     trainer.start()
     assert trainer.run(schedule(options)) == 0
     assert trainer.losses[-1] < trainer.losses[0] / 2
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("step 20: "))
     accuracy = float(line.partition("test accuracy ")[2].partition("%")[0])
+    assert accuracy > 50
     data = digits(100)
     state = {name: t.numpy().astype(np.float64) for name, t in trainer.step.model.state_dict().items()}
-    hidden = np.maximum(data.test_images @ state["hidden.weight"].T + state["hidden.bias"], 0)
-    found = (hidden @ state["output.weight"].T + state["output.bias"]).argmax(-1)
-    assert accuracy == pytest.approx(100 * (found == data.test_labels).mean(), abs=0.01)
-    assert accuracy > 50
+    if model == "mlp":
+        x = np.maximum(data.test_images @ state["hidden.weight"].T + state["hidden.bias"], 0)
+        found = (x @ state["output.weight"].T + state["output.bias"]).argmax(-1)
+        assert accuracy == pytest.approx(100 * (found == data.test_labels).mean(), abs=0.01)
+    loaded, pixels = load_image_model(tmp_path)
+    assert pixels == 784
+    for name, t in loaded.state_dict().items():
+        np.testing.assert_array_equal(t.numpy(), state[name].astype(np.float32))
+
+
+def test_muon_is_for_matrices_between_layers(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="muon is for matrices between layers"):
+        mnist_trainer(tmp_path, MnistOptions(model="cnn", optimizer="muon"), digits(100))
+    trainer = mnist_trainer(tmp_path, MnistOptions(optimizer="muon", batch=10, hidden=8), digits(10))
+    assert [p.shape for p in trainer.step.optimizer.parameters] == [(8,), (10, 8), (10,), (8, 784)]
 
 
 def test_shuffled_batches_show_each_example_once_an_epoch() -> None:
