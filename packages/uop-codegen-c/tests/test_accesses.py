@@ -254,10 +254,19 @@ def test_what_may_overflow_is_computed_behind_the_validity_that_keeps_it_small(d
     assert not others
 
 
-@pytest.mark.parametrize(("at", "helper"), [(R // N, "div_i32"), (R % N, "mod_i32")])
-def test_a_divisor_that_may_be_0_is_not_left_to_c(at: UOp, helper: str) -> None:
+@pytest.mark.parametrize(
+    ("at", "text_"),
+    [
+        (R // N, "div_i32(ridx0, n)"),
+        (R % N, "mod_i32(ridx0, n)"),
+        ((R - 3) // 2 + 2, "div_i32(ridx0-3, 2)+2"),
+        ((R - 3) % 5, "mod_i32(ridx0-3, 5)"),
+    ],
+    ids=str,
+)
+def test_a_quotient_that_c_would_not_floor_or_not_define_is_a_helper(at: UOp, text_: str) -> None:
     loop = OUT.index(R).store(MEMORY.index(at).load()).end(R)
-    assert f"data1[{helper}(ridx0, n)]" in render("kernel", linearize(UOp.sink(loop)), [OUT, MEMORY, N])[1]
+    assert f"data1[{text_}]" in render("kernel", linearize(UOp.sink(loop)), [OUT, MEMORY, N])[1]
 
 
 FORMULAS: list[Callable[[Any, Any], Any]] = [

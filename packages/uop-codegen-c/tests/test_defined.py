@@ -122,7 +122,7 @@ def test_floats_and_truths(
     moved = b.pad(((1, 0),)).shrink(((0, b.arg.size),))
     floats_ += [less.where(x, y), moved.where(x, y), same.cast(dtype), UOp(Ops.MULACC, (x, y, x))]
     truths = [less, same, x.ne(y), b < less, b & less, b | same, b ^ less, b.eq(less), b.where(less, same)]
-    truths += [x.cast(dtypes.bool)]
+    truths += [x.cast(dtypes.bool), b.shrink(((0, 1),)) ^ less]
     bits = [x.bitcast({16: dtypes.u16, 32: dtypes.i32, 64: dtypes.u64}[dtype.bits]), less.cast(dtypes.i32)]
     values = [*floats_, *truths, *bits]
     new = {p: UOp.param(len(values) + i, p.arg.size, p.dtype) for i, p in enumerate((x, y, b))}
@@ -133,3 +133,26 @@ def test_floats_and_truths(
         with override(settings, opt=opt, strict=1):
             for got, right in zip(run_cpu(body, arrays), want, strict=True):
                 same_bits(got, right)
+
+
+@pytest.mark.parametrize("opt", [0, 1])
+def test_strict_sums_round_as_written(run_cpu: Callable[..., Any], opt: int) -> None:
+    """A product is rounded before it is added; a sum goes from left to right, from +0.0, if it is of one element too."""
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.standard_normal(64).astype(np.float32) for _ in range(3))
+    memory = [UOp.param(4 + slot, 64, dtypes.f32) for slot in range(3)]
+    values = [memory[0] * memory[1] + memory[2], memory[0].reduce(Ops.ADD, 1).reshape((1,))]
+    values += [(memory[0] * memory[1]).reduce(Ops.ADD, 1).reshape((1,))]
+    values += [UOp.param(7, 1, dtypes.f32).reshape((1, 1)).reduce(Ops.ADD, 1)]
+    sizes = [64, 1, 1, 1]
+    body = UOp.sink(
+        *(UOp.param(i, n, dtypes.f32).store(v) for i, (n, v) in enumerate(zip(sizes, values, strict=True)))
+    )
+    arrays = [*(np.ones(n, np.float32) for n in sizes), x, y, z, np.array([-0.0], np.float32)]
+    with override(settings, opt=opt, strict=1):
+        fused, total, product, zero = run_cpu(body, arrays)[:4]
+    np.testing.assert_array_equal(fused, x * y + z)
+    assert total[0] == np.add.accumulate(x)[-1]
+    assert product[0] == np.add.accumulate(x * y)[-1]
+    assert zero[0] == 0
+    assert not np.signbit(zero[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import CpuBackend, Freedoms, generate
+from uop_codegen_c import CpuBackend, Freedoms, generate, render
 from uop_ir import Ops, Plan, UOp, VerifyError, dtypes
 
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -126,6 +126,20 @@ def test_in_place_is_one_argument_at_one_element(run_cpu: Callable[..., Any]) ->
     body = UOp.sink(x.store(x * 2.0 - x.reduce(Ops.ADD, 1)))  # the sum is read before all loops
     given = np.arange(6, dtype=np.float32)
     np.testing.assert_array_equal(run_cpu(body, [given])[0], given * 2 - 15)
+
+
+def test_what_a_linear_program_loads_before_it_stores_is_read_before() -> None:
+    r, a, b = UOp.range(4, 0), *(UOp.param(slot, 4, dtypes.f32) for slot in (0, 1))
+    old = a.index(r).load()
+    zeros, copied = a.index(r).store(old.const_like(0.0)), b.index(r).store(old)
+    both = UOp.sink(zeros, copied)
+    sources = [n for n in UOp.sink(old, both).toposort() if n.op not in (Ops.STORE, Ops.SINK)]
+    said = render("kernel", [*sources, zeros, copied, both, both.end(r)], [a, b])[1]
+    assert (
+        said.index("= data0[ridx0];")
+        < said.index("data0[ridx0] = 0.0f;")
+        < said.index("data1[ridx0] = val0;")
+    )
 
 
 @pytest.mark.parametrize("size", [3, 64])
