@@ -238,14 +238,20 @@ def _alike(method: str, *given: Operand) -> tuple[UOp, ...]:
 
 
 def _search(x: UOp, values: UOp, right: bool) -> UOp:
-    """How many elements of the last axis are less than each value (`right`: at most equal): bit by bit, from above."""
-    n = shape_of(x)[-1]
+    """How many elements of the last axis are less than each value (`right`: at most equal).
+
+    Of `left` elements from the `found`-th on, the half in front is passed by where its last one is less; so each read
+    is in range, whatever was found.
+    """
+    left = shape_of(x)[-1]
     found = broadcast_to(UOp.const(dtypes.u32, 0), values.shape)
-    for bit in reversed(range(n.bit_length())):
-        more = found + (1 << bit)
-        here = picked(x, more - 1, 0) if x.ndim == 1 else picked_along(x, more - 1, x.ndim - 1)
-        before = compose.invert(_less(values, here)) if right else _less(here, values)
-        found = (before & (more < n + 1)).where(more, found)
+    while left:
+        half = max(left // 2, 1)
+        at = found + (half - 1)
+        here = picked(x, at, 0) if x.ndim == 1 else picked_along(x, at, x.ndim - 1)
+        passed = compose.invert(_less(values, here)) if right else _less(here, values)
+        found = passed.where(found + half, found)
+        left = left - half if left > 1 else 0
     return found
 
 
