@@ -60,7 +60,7 @@ def read_memory(program: Parsed, inputs: Sequence[str], seed: int) -> dict[UOp, 
 
     Raises UopError for a name that no memory has, and for a file that cannot be read or does not fit.
     """
-    given = dict(_split(text, "--input") for text in inputs)
+    given = _by_name(inputs, "--input")
     nodes = [n for n in program.nodes if is_memory(n) and n in set(free_nodes(program.outputs))]
     memory: dict[UOp, Array] = {}
     unused = set(given)
@@ -121,7 +121,7 @@ def _generate(program: Parsed, node: UOp, seed: int) -> Array:
 
 def read_scalars(program: Parsed, values: Sequence[str]) -> dict[UOp, bool | int | float]:
     """The value of each scalar PARAM, from `NAME=VALUE`; all must be given. Raises UopError."""
-    given = dict(_split(text, "--var") for text in values)
+    given = _by_name(values, "--var")
     params = [n for n in free_nodes(program.outputs) if n.op is Ops.PARAM and n.arg.size is None]
     unknown = given.keys() - {n.arg.name for n in params}
     if unknown:
@@ -143,6 +143,18 @@ def _scalar(node: UOp, given: dict[str, str]) -> bool | int | float:
     if param.dtype is dtypes.index and not param.min <= const.bits <= param.max:
         raise UopError(f"--var {param.name}={const.bits} is out of its bounds", remedy=bounds)
     return const.value
+
+
+def _by_name(values: Sequence[str], option: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for text in values:
+        key, value = _split(text, option)
+        if key in given:
+            raise UopError(
+                f"{option} {key} is given twice: {given[key]} and {value}", remedy="give one of them"
+            )
+        given[key] = value
+    return given
 
 
 def _split(text: str, option: str) -> tuple[str, str]:

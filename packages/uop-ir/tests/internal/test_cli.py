@@ -323,6 +323,11 @@ def test_run_takes_a_linear_program_line_by_line(
         (["--var", "n"], "--var 'n' is not NAME=VALUE"),
         (["--var", "n=1", "--var", "rate=1", "--input", "0"], "--input '0' is not SLOT=FILE.npy"),
         (["--var", "n=0", "--var", "rate=1"], "--var n=0 is out of its bounds (1 to 9)"),
+        (["--var", "n=2", "--var", "n=3"], "--var n is given twice: 2 and 3 (give one of them)"),
+        (
+            ["--var", "n=1", "--var", "rate=1", "--input", "0=a.npy", "--input", "0=b.npy"],
+            "--input 0 is given twice: a.npy and b.npy (give one of them)",
+        ),
         (["--var", "n=1.5", "--var", "rate=1"], "--var n: '1.5' is no integer (1 to 9)"),
         (["--var", "n=1", "--var", "rate=x"], "--var rate: 'x' is no number (f32)"),
         (["--var", "n=1", "--var", "rat=1"], "no scalar is named 'rat' (there is "),
