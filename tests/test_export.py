@@ -229,6 +229,14 @@ def test_a_device_without_c_is_named(tmp_path: Path) -> None:
         export(lambda x: x + 1, [Tensor([1.0])], tmp_path, "model")
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_another_number_of_inputs_is_refused(count: int, tmp_path: Path) -> None:
+    with pytest.raises(UopError, match=rf"model is called with {count} inputs, .*\(x, y\)"):
+        export(lambda x, y: x + y, [Tensor([1.0])] * count, tmp_path, "model")
+    with pytest.raises(UopError, match=rf"model is called with {count} inputs"):
+        export(jit(lambda x, y: x + y), [Tensor([1.0])] * count, tmp_path, "model")
+
+
 def test_a_copy_between_devices_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UopError, match="model moves a tensor to another device"):
         export(lambda x: x.to("INTERP") + 1, [Tensor([1.0], device="CPU")], tmp_path, "model")

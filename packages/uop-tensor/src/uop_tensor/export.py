@@ -72,6 +72,9 @@ def export(
     """
     _check(function, inputs, folder, name, weights, outputs)
     function = function.function if isinstance(function, Jitted) else function
+    parameters = _signature(function)
+    if parameters is not None:
+        _check_count(name, parameters, inputs)
     given = flatten(name, (tuple(inputs), {}))
     for n in given.numbers:
         if isinstance(n, int) and n not in I32:
@@ -92,7 +95,7 @@ def export(
         raise UopError(f"{name} computes no tensor", remedy="return what is to be computed")
     if replay.drawn:
         raise UopError(f"{name} draws random numbers", remedy="take them as an input")
-    parts = _parameters(function, len(inputs))
+    parts = _parameters(parameters, len(inputs))
     leaves = [
         leaf
         for part, place in zip(parts, given.structure[1][1:], strict=True)
@@ -215,14 +218,29 @@ def _contents(buffer: UOp) -> Array:
 # names
 
 
-def _parameters(function: Callable[..., Any], count: int) -> list[str]:
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """None for what does not tell, as not every callable of C does."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _check_count(name: str, signature: inspect.Signature, inputs: Sequence[object]) -> None:
+    """Raises UopError unless a function takes so many arguments by position."""
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        raise UopError(
+            f"{name} is called with {len(inputs)} inputs, and its signature is {signature}: {error}",
+            remedy="give one input for each parameter",
+        ) from None
+
+
+def _parameters(signature: inspect.Signature | None, count: int) -> list[str]:
     """A name for each of so many positional arguments: that of the parameter; of those in *args with a number."""
     names: list[str] = []
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # not every callable of C tells
-        parameters = []
-    for p in parameters:
+    for p in signature.parameters.values() if signature is not None else ():
         if p.kind is p.VAR_POSITIONAL:
             names += [f"{p.name}.{i}" for i in range(count - len(names))]
         else:
