@@ -60,6 +60,15 @@ def test_take_along_axis_broadcasts() -> None:
     same(Tensor(x).take_along_axis([11, -12], None), x.reshape(-1)[[11, -12]])
 
 
+def test_names_of_torch() -> None:
+    x = Tensor([[1, 2], [3, 4]])
+    assert x.gather(dim=1, index=[[1], [0]]).tolist() == [[2], [3]]
+    assert x.take_along_dim([[1], [0]], dim=1).tolist() == [[2], [3]]
+    assert x.diagonal(offset=1, dim1=0, dim2=1).tolist() == [2]
+    assert x.topk(1, dim=0, sorted=True)[0].tolist() == [[3, 4]]
+    assert x.scatter_add(dim=0, index=[[1, 0]], src=x).tolist() == [[1, 4], [4, 4]]
+
+
 def test_gather_of_a_part() -> None:
     x = RNG.random((3, 4, 2))
     at = RNG.integers(-4, 4, (2, 5, 1))

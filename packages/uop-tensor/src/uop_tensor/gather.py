@@ -78,6 +78,8 @@ class Gather(Masks):
         )
         return self._of(picked_along(x, positions, at))
 
+    take_along_dim = take_along_axis
+
     def scatter(self, axis: int, index: Positions, src: Self | Number, reduce: str | None = None) -> Self:
         """This tensor with the elements of `src` (or one number) where `index` says along an axis: `gather` undone.
 

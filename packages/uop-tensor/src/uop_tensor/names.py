@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 from .errors import TensorError
 
 #: The other name of a parameter.
-OTHER_NAME = {"dim": "axis", "keepdims": "keepdim"}
+OTHER_NAME = {
+    "dim": "axis",
+    "dim1": "axis1",
+    "dim2": "axis2",
+    "keepdims": "keepdim",
+    "sorted": "sorted_",
+}
 C = TypeVar("C", bound=type)
 
 
