@@ -40,12 +40,11 @@ def _loop_key(node: UOp) -> tuple[tuple[UOp, ...], frozenset[UOp], int]:
 
 
 def _depth(node: UOp) -> int:
-    if "reductions" not in node.memo:
-        for n in node.toposort(gate=lambda n: "reductions" not in n.memo):
-            if "reductions" not in n.memo:
-                below = max((s.memo["reductions"] for s in n.src), default=0)
-                n.memo["reductions"] = below + (n.op is Ops.REDUCE)
-    depth: int = node.memo["reductions"]
+    """How many reductions stand one on the other. Asked of sources first, so that it goes no deeper than one node."""
+    depth: int | None = node.memo.get("reductions")
+    if depth is None:
+        depth = max(map(_depth, node.src), default=0) + (node.op is Ops.REDUCE)
+        node.memo["reductions"] = depth
     return depth
 
 

@@ -31,9 +31,12 @@ def _open(node: UOp) -> frozenset[UOp]:
     return frozenset().union(*(s.memo["open"] for s in node.src))
 
 
-def all_ranges(root: UOp) -> list[UOp]:
+def all_ranges(root: UOp) -> tuple[UOp, ...]:
     """Every RANGE of a program, by number."""
-    return sorted((n for n in root.toposort() if n.op is Ops.RANGE), key=lambda r: int(r.arg[0]))
+    if "ranges" not in root.memo:
+        root.memo["ranges"] = in_order(n for n in root.toposort() if n.op is Ops.RANGE)
+    found: tuple[UOp, ...] = root.memo["ranges"]
+    return found
 
 
 def next_number(root: UOp) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any, final
 
 from . import arguments, drawing, inspection, walks
@@ -31,7 +32,7 @@ class UOp(Fields):
 
     def __new__(cls, op: Ops, src: Sequence[UOp] = (), arg: Any = None) -> UOp:
         if type(src) is not tuple:
-            src = arguments.items(repr(op), src, "sources")
+            src = tuple(src) if type(src) is list else arguments.items(repr(op), src, "sources")
         key = (op, src, arg)
         try:
             found = alive.get(key)
@@ -82,6 +83,9 @@ class UOp(Fields):
 
     def replace(self, *, src: Sequence[UOp] | None = None, arg: Any = ...) -> UOp:
         """This node with other sources or another arg."""
+        listed = arg is ... and type(src) in (tuple, list)
+        if src is not None and listed and len(src) == len(self.src) and all(map(is_, src, self.src)):
+            return self
         return UOp(self.op, self.src if src is None else src, self.arg if arg is ... else arg)
 
     def substitute(self, mapping: dict[UOp, UOp]) -> UOp:
