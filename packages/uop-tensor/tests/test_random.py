@@ -322,3 +322,69 @@ def test_what_jit_refuses(method: Callable[[], object], message: str) -> None:
 
     with pytest.raises(JitError, match=message):
         traced(Tensor([1.0]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 17, 300])
+def test_permutations(n: int) -> None:
+    found = Tensor.randperm(n)
+    assert found.dtype is dtypes.i64
+    assert sorted(found.tolist()) == list(range(n))
+    if n > 2:
+        assert found.tolist() != list(range(n))
+        assert found.tolist() != Tensor.randperm(n).tolist()
+    assert get_rng_state()[1] == (n if n <= 2 else 2 * n)
+
+
+def test_each_permutation_is_as_likely() -> None:
+    keys = Tensor.randint(0, 2**64, (2400, 3), dtype=dtypes.u64)
+    counts = np.bincount(keys.argsort(-1).numpy() @ [9, 3, 1], minlength=27)
+    assert (abs(counts[counts > 0] - 400) < 70).all()
+    assert Tensor.randperm(5, dtypes.i8).dtype is dtypes.i8
+
+
+WEIGHTS = np.array([[0.0, 3.0, 1.0, 0.0, 4.0, 0.0], [2.0, 0.0, 0.5, 1.5, 0.0, 0.0]], np.float32)
+
+
+def test_multinomial_with_replacement() -> None:
+    found = Tensor(WEIGHTS).multinomial(8000, replacement=True)
+    assert (found.shape, found.dtype) == ((2, 8000), dtypes.i64)
+    for row, weights in zip(found.numpy(), WEIGHTS, strict=True):
+        share = np.bincount(row, minlength=6) / 8000
+        np.testing.assert_allclose(share, weights / weights.sum(), atol=0.02)
+        assert (share[weights == 0] == 0).all()
+    assert Tensor([0.0, 1.0]).multinomial().tolist() == [1]
+    assert Tensor([0.0, 1e-30], dtypes.bf16).multinomial(2, replacement=True).tolist() == [1, 1]
+
+
+def test_multinomial_without_replacement() -> None:
+    weights = np.tile(WEIGHTS[:1], (4000, 1))
+    found = Tensor(weights).multinomial(3).numpy()
+    assert np.sort(found, 1).tolist() == [[1, 2, 4]] * 4000
+    first = np.bincount(found[:, 0], minlength=6) / 4000
+    np.testing.assert_allclose(first, WEIGHTS[0] / 8, atol=0.03)
+    last = np.bincount(found[:, 2], minlength=6) / 4000
+    # by the orders in which the other two come first
+    wanted = {
+        2: 3 / 8 * 4 / 5 + 4 / 8 * 3 / 4,
+        1: 4 / 8 * 1 / 4 + 1 / 8 * 4 / 7,
+        4: 3 / 8 * 1 / 5 + 1 / 8 * 3 / 7,
+    }
+    np.testing.assert_allclose([last[n] for n in wanted], list(wanted.values()), atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Tensor.randperm(-1), "randperm: shape"),
+        (lambda: Tensor.randperm(200, dtypes.i8), "randperm: 200 as i8"),
+        (lambda: Tensor.randperm(2, dtypes.f32), "randperm: 2 as f32"),
+        (lambda: Tensor([1]).multinomial(), "multinomial: weights i64"),
+        (lambda: Tensor(1.0).multinomial(), "a vector or a matrix of floats"),
+        (lambda: Tensor([1.0]).multinomial(2), "2 samples of 1 elements"),
+        (lambda: Tensor([1.0]).multinomial(0), "0 samples of 1 elements"),
+        (lambda: Tensor([0.0])[:0].multinomial(1, True), "1 samples of 0 elements"),
+    ],
+)
+def test_errors_of_samples(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(TensorError, match=message):
+        wrong()

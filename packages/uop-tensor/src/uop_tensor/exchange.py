@@ -14,7 +14,7 @@ from uop_ir import HostMemory, UOp, dtypes, get_backend
 from .data import dtype_of, from_array
 from .errors import ShareError
 from .memory import buffer_of
-from .norms import Norms
+from .sampling import Sampling
 
 #: DLPack's number of the CPU.
 CPU = (1, 0)
@@ -25,7 +25,7 @@ CAPSULES = {b"dltensor": 0, b"dltensor_versioned": 32}
 CODE = 20
 
 
-class Exchange(Norms):
+class Exchange(Sampling):
     """Whoever gets memory of a tensor is to read it only: it is the tensor's value, and that of others.
 
     What is shared stays as it is: a later `assign` stores into memory of its own.
