@@ -23,7 +23,7 @@ from .norms import BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .optim import SGD, CombinedOptimizer, Optimizer, OptimizerError
 from .rates import Constant, Cosine, LinearWarmup, OneCycle, StepDecay, warmup_cosine
 from .resnet import ResNet, resnet18, resnet34
-from .sample import Sampler, SamplingError, load_gpt
+from .sample import LanguageModel, Sampler, SamplingError, Tokenizer, load_gpt
 from .tensor_file import CheckpointError, load_safetensors, save_safetensors
 from .text import CharTokenizer, RandomBatches, train_validation_split
 from .training import TrainingError
@@ -59,6 +59,7 @@ __all__ = [
     "GradientAccumulator",
     "GroupNorm",
     "KvCache",
+    "LanguageModel",
     "LayerNorm",
     "Linear",
     "LinearWarmup",
@@ -84,6 +85,7 @@ __all__ = [
     "SamplingError",
     "Sequential",
     "StepDecay",
+    "Tokenizer",
     "TrainingError",
     "clip_grad_norm",
     "clip_grad_value",
