@@ -150,6 +150,6 @@ def _elu(x: UOp, alpha: float, scale: float) -> UOp:
 def _mish(x: UOp) -> UOp:
     """tanh(log(u)) = (u*u - 1) / (u*u + 1) with u = 1 + exp(x), both divided by exp(2x) where x is positive."""
     negative = x < 0
-    e = compose.exp(negative.where(x, -x))
+    e = transcendental.exp_of_sum(negative.where(x, -x))
     numerator = negative.where(e * (e + 2), e + e + 1)
     return x * (numerator / (numerator + negative.where(e.const_like(2), e * e * 2)))

@@ -243,7 +243,7 @@ def logaddexp(x: UOp, y: UOp) -> UOp:
     """log(exp(x) + exp(y)), without overflow."""
     same = x.eq(y) & compose.absolute(x).eq(math.inf)
     return x.maximum(y) + same.where(
-        x.const_like(math.log(2)), log1p(compose.exp(-compose.absolute(same.where(x.const_like(0), x - y))))
+        x.const_like(math.log(2)), log1p(exp_of_sum(-compose.absolute(same.where(x.const_like(0), x - y))))
     )
 
 
@@ -251,7 +251,7 @@ def logaddexp(x: UOp, y: UOp) -> UOp:
 def softplus(x: UOp) -> UOp:
     """log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)); the derivative at 0 is that of both sides, 1/2."""
     negative = x < 0
-    least = compose.exp(negative.where(x, -x))
+    least = exp_of_sum(negative.where(x, -x))
     return negative.where(x.const_like(0), x) + log1p(least)
 
 
