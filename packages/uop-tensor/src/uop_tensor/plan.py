@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
@@ -79,6 +80,10 @@ def arrange(task: Task) -> Arranged:
             slots[want.donor] = UOp.param(want.donor, numel(value.shape), value.dtype)
     donors = {v: slots[w.donor] for v, w in zip(root.src, task.wants, strict=True) if w.donor is not None}
     graph, fusion = schedule(root, donors, task.limits)
+    readers: dict[UOp, list[int]] = {}
+    for k, kernel in graph.kernels.items():
+        for memory in kernel.reads:
+            readers.setdefault(memory, []).append(k)
     homes: dict[UOp, UOp] = {}
     copies: list[tuple[UOp, UOp]] = []
     placed: list[UOp] = []
@@ -86,7 +91,7 @@ def arrange(task: Task) -> Arranged:
         home = None
         donor = donors.get(value)
         if donor is not None:
-            if _in_place(graph, fusion, value, donor):
+            if _in_place(graph, fusion, readers, value, donor):
                 home = homes[value] = donor
             elif want.must:
                 home = donor
@@ -121,7 +126,9 @@ def _name(scalar: UOp) -> str:
     return str(scalar.arg.name)
 
 
-def _in_place(graph: Graph, fusion: Fusion, value: UOp, donor: UOp) -> bool:
+def _in_place(
+    graph: Graph, fusion: Fusion, readers: Mapping[UOp, Sequence[int]], value: UOp, donor: UOp
+) -> bool:
     """Whether `value` may be stored over the memory it replaces; if so, its kernel runs after all other readers.
 
     Its own kernel may read the memory only at the element that it stores, and no other reader may need its result.
@@ -130,10 +137,10 @@ def _in_place(graph: Graph, fusion: Fusion, value: UOp, donor: UOp) -> bool:
     own = graph.kernels[writer].values
     if any(d.kernel in own and not identity(d, donor.shape) for d in fusion.reads.get(donor, ())):
         return False
-    readers = [k for k, kernel in graph.kernels.items() if donor in kernel.reads and k != writer]
-    if any(graph.depends(k, writer) for k in readers):
+    others = [k for k in readers.get(donor, ()) if k != writer]
+    if any(graph.depends(k, writer) for k in others):
         return False
-    for k in readers:
+    for k in others:
         graph.add_edge(k, writer)
     return True
 

@@ -40,12 +40,14 @@ class Graph:
         self.kernels: dict[int, Kernel] = dict(enumerate(kernels))
         self.writer = {value: k for k, kernel in self.kernels.items() for value in kernel.values}
         self.direct: dict[int, set[int]] = {}
+        self.users: dict[int, set[int]] = {k: set() for k in self.kernels}
         self.before: dict[int, int] = {}
         for k, kernel in self.kernels.items():
             self.direct[k] = {self.writer[r] for r in kernel.reads if r in self.writer}
             self.before[k] = 0
             for d in self.direct[k]:
                 self.before[k] |= self.before[d] | 1 << d
+                self.users[d].add(k)
 
     def depends(self, later: int, earlier: int) -> bool:
         """True where `later` must run after `earlier`."""
@@ -54,10 +56,19 @@ class Graph:
     def add_edge(self, earlier: int, later: int) -> None:
         """`later` runs after `earlier`, and so does all that runs after `later`."""
         self.direct[later].add(earlier)
-        new = self.before[earlier] | 1 << earlier
-        for k in self.kernels:
-            if k == later or self.depends(k, later):
-                self.before[k] |= new
+        self.users[earlier].add(later)
+        self._runs_before(earlier)
+
+    def _runs_before(self, k: int) -> None:
+        """Tell all that run after a kernel, as far as they do not know it, what runs before it."""
+        changed = [k]
+        while changed:
+            k = changed.pop()
+            known = self.before[k] | 1 << k
+            for user in self.users[k]:
+                if known & ~self.before[user]:
+                    self.before[user] |= known
+                    changed.append(user)
 
     def merge(self, into: int, other: int) -> None:
         """Make two kernels one; no third may have to run between them."""
@@ -68,14 +79,15 @@ class Graph:
         kernel.reduces |= gone.reduces
         kernel.reads = {r: None for r in kernel.reads | gone.reads if r not in kernel.values}
         self.writer.update(dict.fromkeys(gone.values, into))
-        self.direct[into] = (self.direct[into] | self.direct.pop(other)) - {into}
+        for d in self.direct.pop(other) - {into}:
+            self.users[d] = self.users[d] - {other} | {into}
+            self.direct[into].add(d)
+        for user in self.users.pop(other):
+            self.direct[user] = self.direct[user] - {other} | {into}
+            self.users[into].add(user)
+        self.users[into].discard(other)
         self.before[into] = (self.before[into] | self.before.pop(other)) & ~(1 << into)
-        for k, direct in self.direct.items():
-            if other in direct:
-                direct.remove(other)
-                direct.add(into)
-            if self.before[k] >> other & 1 or self.before[k] >> into & 1:
-                self.before[k] = (self.before[k] & ~(1 << other)) | self.before[into] | 1 << into
+        self._runs_before(into)
 
 
 def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Graph, Fusion]:

@@ -58,7 +58,8 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
     scalars.close()
     del args, kwargs, changed, grads
     _refuse_new_state(name, capture, [*result.tensors, *arguments], set(outside))
-    shared = [t for i, t in enumerate(states) if any(outside[id(t)] is outside[id(s)] for s in states[:i])]
+    first = {id(outside[id(t)]): t for t in reversed(states)}
+    shared = [t for t in states if first[id(outside[id(t)])] is not t]
     if shared:  # two values in one memory: each state needs its own
         for t in shared:
             t.uop = duplicate(realize([t.uop])[0])

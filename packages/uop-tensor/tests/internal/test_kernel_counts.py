@@ -88,3 +88,23 @@ def test_reductions_that_walk_through_one_value_are_one_kernel() -> None:
     assert kernels([x.sum(1), (x - x.max(1, keepdim=True)).exp().sum(1)]) == 1
     assert kernels([x.sum(0), x.sum(1)]) == 2  # one by columns, one by rows
     assert kernels([x.sum(0), new(64, 64).sum(0)]) == 2
+
+
+def blocks(count: int) -> tuple[int, int]:
+    """Kernels, and different ones, of a training step of so many equal blocks."""
+    x, weights = new(8, 16), [(new(16, 32), new(32, 16)) for _ in range(count)]
+    for up, down in weights:
+        x = x + (x.layernorm() @ up).gelu() @ down
+    parameters = [w for pair in weights for w in pair]
+    grads = (x * x).mean().gradient(*parameters)
+    roots, buffers = canonical([(p - g).uop for p, g in zip(parameters, grads, strict=True)])
+    wants = [Want()] * len(roots)
+    plan = make_plan(UOp.sink(*roots), len(buffers), tuple(wants), Limits()).plan
+    return len(plan.calls), len(plan.bodies)
+
+
+def test_equal_blocks_are_compiled_once() -> None:
+    """So a deep model is compiled as fast as a shallow one of the same blocks."""
+    (few, different), (more, also), (most, again) = blocks(3), blocks(6), blocks(12)
+    assert different == also == again
+    assert more - few == (most - more) // 2
