@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, linearize, stages
+from uop_codegen_c import Freedoms, Machine, linearize, stages
 from uop_ir import AddrSpace, Kind, Ops, UOp, call_params, dtypes, run_program
 
 F32 = dtypes.f32
@@ -108,6 +108,17 @@ def test_nothing_is_computed_twice_at_one_position() -> None:
     order = linear(kernel(both))
     assert executed(kernel(both))[Ops.SQRT] == 120
     assert [int(n.src[0].value) for n in order if n.op is Ops.RANGE] == [4, 30]
+
+
+def test_a_store_waits_for_no_read_that_nothing_needs() -> None:
+    """All but the first element is written over: a loop of its own for these reads nothing of what was there."""
+    old, new = UOp.param(0, 7, dtypes.f64), UOp.param(1, 6, dtypes.f64)
+    inside = UOp.const(dtypes.bool, True).reshape((1,)).expand((6,)).pad(((1, 0),))
+    body = UOp.sink(old.store(inside.where(new.pad(((1, 0),)), old)))
+    *_, (_, root) = stages(body, Freedoms(contract=False, reassociate=False), machine=Machine(32, 16, 1))
+    order = linearize(root)
+    used = {s for n in order for s in (n.src[:1] if n.op is Ops.AFTER else n.src)}
+    assert all(n in used for n in order if n.op is Ops.LOAD)
 
 
 def test_dependent_reductions_follow_one_another_and_nested_ones_stand_inside() -> None:

@@ -12,6 +12,24 @@ from uop_ir import Ops, UOp
 from .loops import next_number, open_ranges
 
 
+def without_idle_loads(root: UOp) -> UOp:
+    """The program without loads that only an AFTER still names: a store waited for them, but what used them is gone."""
+    needed: set[UOp] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node not in needed:
+            needed.add(node)
+            waits = node.src[1:] if node.op is Ops.AFTER else ()
+            stack += (s for s in node.src if s.op is not Ops.LOAD or s not in waits)
+    new: dict[UOp, UOp] = {}
+    for node in root.toposort():
+        if node in needed:
+            src = [new[s] for s in node.src if s in needed]
+            new[node] = src[0] if node.op is Ops.AFTER and len(src) == 1 else node.replace(src=src)
+    return new[root]
+
+
 def separate_loops(root: UOp) -> UOp:
     """The program with one END for each range: a loop that closes the ranges of another gets ranges of its own.
 
@@ -63,7 +81,7 @@ class Nest:
 
 def linearize(root: UOp) -> list[UOp]:
     """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
-    root = separate_loops(root)
+    root = separate_loops(without_idle_loads(root))
     nest = Nest(root)
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in (Ops.SINK, Ops.END) for s in n.src}
