@@ -28,6 +28,8 @@ Run = Callable[[], object]
 VOCABULARY, CONTEXT, LAYERS, WIDTH, HEADS, BATCH = 65, 64, 2, 64, 4, 32
 #: The sizes of each program: the other one, and the one that counts. A training step has one.
 SIZES = {"matmul": (48, 64), "layernorm": (48, 64), "gpt": (BATCH,)}
+#: Seconds after which a measurement is given up.
+TIMEOUT = 600
 RNG = np.random.default_rng(0)
 
 
@@ -244,13 +246,13 @@ def in_a_process(side: str, program: str) -> list[dict[str, float]] | str:
             "PARALLEL": "0",  # of tinygrad: no worker processes, whose time would not be counted
             "TORCHINDUCTOR_CACHE_DIR": str(Path(folder) / "torch"),
         }
-        done = subprocess.run(
-            [sys.executable, __file__, "--one", side, program],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, __file__, "--one", side, program]
+        try:
+            done = subprocess.run(
+                command, env=env, capture_output=True, text=True, check=False, timeout=TIMEOUT
+            )
+        except subprocess.TimeoutExpired:
+            return f"longer than {TIMEOUT} s"
     if done.returncode != 0:
         return done.stderr.strip().splitlines()[-1]
     found: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
