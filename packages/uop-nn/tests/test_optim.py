@@ -132,6 +132,8 @@ def test_several_steps(
         step(rate).item()
         optimizer.realize()
         np.testing.assert_allclose(p.numpy(), reference(rates[:count], **options), rtol=1e-5, atol=1e-6)
+    if jitted:
+        assert vars(step)["traces"] == 1  # one program, whatever the rate: a step is one call of it
 
 
 @pytest.mark.parametrize(("kind", "options"), [(SGD, {"momentum": 0.9}), (AdamW, {}), (Lion, {}), (Muon, {})])
