@@ -19,7 +19,7 @@ __all__ = ["Cifar10", "load_cifar10", "load_fashion_mnist"]
 
 FASHION_MIRRORS = (
     "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-    "https://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
 )
 
 

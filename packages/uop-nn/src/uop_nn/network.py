@@ -36,8 +36,8 @@ def download(url: str, limit: int) -> bytes:
 
 
 def _read(url: str, limit: int) -> bytes:
-    request = urllib.request.Request(url, headers={"User-Agent": "uop-nn"})  # noqa: S310  pinned https URLs
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310  pinned https URLs
+    request = urllib.request.Request(url, headers={"User-Agent": "uop-nn"})  # noqa: S310  pinned URLs of http and https
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310  pinned URLs of http and https
         size: int | None = getattr(response, "length", None)
         data = bytearray()
         quiet = size is None or size < LARGE
