@@ -31,6 +31,7 @@ from uop_nn import (
     Llama,
     LlamaConfig,
     MaxPool2d,
+    Mlp,
     Module,
     MultiheadAttention,
     Muon,
@@ -195,13 +196,14 @@ def test_resnet18() -> None:
     np.testing.assert_allclose(ours(Tensor(data)).numpy(), expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["cnn", "llama", "gpt2"])
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "llama", "gpt2"])
 def test_models_train_as_those_of_pytorch(kind: str) -> None:
     torch.manual_seed(0)
     config = LlamaConfig(11, context=8, layers=2, width=16, heads=4, groups=2, hidden=24)
     small = Gpt2Config(11, 8, 2, 16, 2)
     generator = np.random.default_rng(0)
     models: dict[str, Callable[[], tuple[Any, Any]]] = {
+        "mlp": lambda: (Mlp(), torch_models["mlp"](torch)),
         "cnn": lambda: (Cnn(), torch_models["cnn"](torch)),
         "llama": lambda: (Llama(config), torch_models["llama"](torch, config)),
         "gpt2": lambda: (Gpt2(small), torch_models["gpt2"](torch, small)),
@@ -221,14 +223,14 @@ def test_models_train_as_those_of_pytorch(kind: str) -> None:
         return loss
 
     for _ in range(10):
-        if kind == "cnn":
+        if kind in ("mlp", "cnn"):
             x: Any = generator.uniform(size=(8, 784)).astype(np.float32)
             y = generator.integers(0, 10, 8).astype(np.int32)
         else:
             tokens = generator.integers(0, 11, (4, 9)).astype(np.int32)
             x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
         found = step(Tensor(x), Tensor(y)).item()
-        scores = theirs(torch.tensor(x) if kind == "cnn" else torch.tensor(x).long())
+        scores = theirs(torch.tensor(x) if kind in ("mlp", "cnn") else torch.tensor(x).long())
         loss = torch.nn.functional.cross_entropy(scores.flatten(0, -2), torch.tensor(y).long().flatten())
         reference.zero_grad()
         loss.backward()

@@ -46,6 +46,21 @@ def resnet18(torch: Any) -> Any:
     return Model()
 
 
+def mlp(torch: Any) -> Any:
+    """The perceptron of digits."""
+    nn = torch.nn
+
+    class Model(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden, self.output = nn.Linear(784, 128), nn.Linear(128, 10)
+
+        def forward(self, x: Any) -> Any:
+            return self.output(self.hidden(x).relu())
+
+    return Model()
+
+
 def cnn(torch: Any) -> Any:
     """The small network of digits."""
     nn = torch.nn

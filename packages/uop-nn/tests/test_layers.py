@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uop_nn import (
     Block,
     CausalSelfAttention,
+    Dropout,
     Embedding,
     FeedForward,
     Gpt,
@@ -22,7 +23,7 @@ from uop_nn import (
     ModelError,
     Module,
 )
-from uop_tensor import Tensor
+from uop_tensor import Tensor, jit, manual_seed
 
 Array = NDArray[np.float64]
 
@@ -97,6 +98,31 @@ def test_embedding() -> None:
     weight = spread(layer)["weight"]
     tokens = np.array([[0, 4, 4], [2, 0, 1]], np.int32)
     np.testing.assert_array_equal(layer(Tensor(tokens)).numpy(), weight[tokens].astype(np.float32))
+
+
+def test_dropout() -> None:
+    layer, ones = Dropout(0.25), Tensor(np.ones((50, 40), np.float32))
+    drop = jit(lambda x: layer(x))
+    manual_seed(3)
+    first, second = drop(ones).numpy(), drop(ones).numpy()
+    np.testing.assert_allclose(np.unique(first), [0, 4 / 3], rtol=1e-6)
+    assert (first == 0).mean() == pytest.approx(0.25, abs=0.04)  # 4 standard deviations
+    assert (first != second).any()
+    manual_seed(3)
+    np.testing.assert_array_equal(drop(ones).numpy(), first)
+    layer.eval()
+    np.testing.assert_array_equal(layer(ones).numpy(), np.ones((50, 40)))
+    with pytest.raises(ModelError, match=r"p of Dropout must be in \[0, 1\], not 1.5"):
+        Dropout(1.5)
+
+
+def test_a_gpt_drops_in_training_only() -> None:
+    model = Gpt(GptConfig(5, context=6, layers=1, width=8, heads=1, dropout=0.5), generator())
+    tokens = Tensor(generator(1).integers(0, 5, (1, 6)).astype(np.int32))
+    assert (model(tokens).numpy() != model(tokens).numpy()).any()
+    with model.evaluating():
+        np.testing.assert_array_equal(model(tokens).numpy(), model(tokens).numpy())
+    assert model.training
 
 
 def test_layernorm() -> None:
