@@ -28,8 +28,8 @@ class Tensor(Exchange):
 
     Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32,
     ints i64, bools bool; arrays keep their dtype. Operations build a graph; `realize`, `numpy`, `item`,
-    `tolist`, `print` and `bool` compute. A tensor is a value: views do not alias, nothing is written in part,
-    and `assign` gives this tensor another value while what was computed from the old one keeps it. What a
+    `tolist`, `print` and `bool` compute. A tensor is a value: views do not alias; `assign` and
+    `x[...] = y` give this tensor another value, while what was computed from the old one keeps it. What a
     method names `axis` and `keepdim` may be given as `dim` and `keepdims`.
     """
 
