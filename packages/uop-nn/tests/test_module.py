@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,12 +137,13 @@ class Pair(Module):
     """A parameter that is an item of a list, and one that stands twice."""
 
     def __init__(self) -> None:
-        self.items = [Tensor(np.array([1 / 3], np.float32), requires_grad=True)]
+        self.items: list[Any] = [Tensor(np.array([1 / 3], np.float32), requires_grad=True)]
         self.first = Tensor(np.array([0.7], np.float32), requires_grad=True)
         self.again = self.first
 
     def __call__(self) -> Tensor:
-        return (self.items[0] + self.first * self.again).sum()
+        total: Tensor = (self.items[0] + self.first * self.again).sum()
+        return total
 
 
 def test_computing_in_bf16_trains_weights_of_f32() -> None:
@@ -162,6 +164,15 @@ def test_computing_in_bf16_trains_weights_of_f32() -> None:
     assert items.grad.item() == 1
     assert first.grad.item() == 2 * float(np.float32(0.69921875))  # 0.7 rounded to 8 bits
     assert first.item() == np.float32(0.7)
+    model.items = [[first], (Tensor(np.ones(1, np.float32)),)]
+    with model.computing_in(dtypes.bf16):
+        assert model.items[0][0].dtype is dtypes.bf16
+    assert model.items[0][0] is first
+    model.items = [(first,)]
+    with pytest.raises(ModelError, match=r"a parameter in a tuple.*list"), model.computing_in(dtypes.bf16):
+        pass
+    assert model.first is first
+    model.items = []
     with pytest.raises(ValueError, match="within"), model.computing_in(dtypes.bf16):
         raise ValueError("within")
     assert model.first is first

@@ -16,10 +16,10 @@ __all__ = ["Adam", "AdamW", "Lion"]
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015); `weight_decay` w adds `w * p` to the gradient.
 
-    m and v are moving averages of g and g * g, from 0. That start is corrected for by the weight which the gradients
-    have in them so far: the same moving average of 1, `c = beta * c + (1 - beta)`, which is 1 - beta^t (and in f32
-    more exact than that formula); t counts the steps of the optimizer, for a parameter without a gradient in some of
-    them too. `p -= lr * (m / c1) / (sqrt(v / c2) + eps)`.
+    m and v are moving averages of g and g * g, from 0. That start is corrected for by the weight which the
+    gradients have in them so far: the same moving average of 1, `c = beta * c + (1 - beta)`, which is 1 -
+    beta^t (and in f32 more exact than that formula); t counts the steps of the optimizer, for a parameter
+    without a gradient in some of them too. `p -= lr * (m / c1) / (sqrt(v / c2) + eps)`.
     """
 
     #: Whether the weights shrink by themselves, instead of through the gradient.
@@ -68,7 +68,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019): `p -= lr * weight_decay * p` before Adam's step."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019): `p -= lr * weight_decay * p` before
+    Adam's step.
+    """
 
     decoupled = True
 

@@ -18,7 +18,9 @@ STD = 0.02  # of the first weights, as in GPT-2
 
 
 class CausalSelfAttention(Module):
-    """Every position looks at itself and at those before it, with several heads: (B, T, width) to (B, T, width)."""
+    """Every position looks at itself and at those before it, with several heads: (B, T, width) to (B, T,
+    width).
+    """
 
     def __init__(
         self,
@@ -28,7 +30,9 @@ class CausalSelfAttention(Module):
         *,
         out_std: float = STD,
     ) -> None:
-        """`out_std` is the standard deviation of the last weight. Raises ModelError unless `heads` divides `width`."""
+        """`out_std` is the standard deviation of the last weight. Raises ModelError unless `heads` divides
+        `width`.
+        """
         positive(width=width, heads=heads)
         if width % heads:
             raise ModelError(f"a width of {width} does not divide into {heads} heads")
@@ -85,8 +89,8 @@ class Block(Module):
 class MultiheadAttention(Module):
     """Attention of queries to keys and values, with several heads; parameters as in PyTorch.
 
-    `in_proj_weight` (3 width, width) and `in_proj_bias` (3 width) make queries, keys and values, `out_proj` joins the
-    heads. The batch comes first.
+    `in_proj_weight` (3 width, width) and `in_proj_bias` (3 width) make queries, keys and values, `out_proj`
+    joins the heads. The batch comes first.
     """
 
     def __init__(
@@ -118,9 +122,11 @@ class MultiheadAttention(Module):
         *,
         is_causal: bool = False,
     ) -> Tensor:
-        """query (B, T, width), key and value (B, S, width) to (B, T, width); the key is the query where none is given.
+        """query (B, T, width), key and value (B, S, width) to (B, T, width); the key is the query where none
+        is given.
 
-        The mask broadcasts to (B, heads, T, S): a bool mask keeps the positions that are true, any other is added.
+        The mask broadcasts to (B, heads, T, S): a bool mask keeps the positions that are true, any other is
+        added.
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -137,7 +143,8 @@ class MultiheadAttention(Module):
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, cache: LayerCache | None) -> Tensor:
-    """What each of queries (B, heads, T, d) finds among keys and values (B, groups, T, d) up to its own position.
+    """What each of queries (B, heads, T, d) finds among keys and values (B, groups, T, d) up to its own
+    position.
 
     With a cache, also among those that it has. Query head h looks at group h * groups // heads.
     """

@@ -32,8 +32,8 @@ class Gpt2Tokenizer:
     def __init__(self, cache: Path | None = None) -> None:
         """Take the merges from UOP_DATA (gpt2/vocab.bpe), the cache or the network.
 
-        `cache` stands for the value of UOP_CACHE. Raises DataError without tiktoken, or where the file is damaged, and
-        MissingDataError where it is not found.
+        `cache` stands for the value of UOP_CACHE. Raises DataError without tiktoken, or where the file is
+        damaged, and MissingDataError where it is not found.
         """
         try:
             import tiktoken
@@ -62,7 +62,9 @@ class Gpt2Tokenizer:
             raise DataError(f"token {error} is not within 0 to {self.end}") from None
 
     def decode(self, tokens: NDArray[np.integer[Any]]) -> str:
-        """Return the text of tokens; bytes that are no character become U+FFFD. Raises as `decode_bytes` does."""
+        """Return the text of tokens; bytes that are no character become U+FFFD. Raises as `decode_bytes`
+        does.
+        """
         return self.decode_bytes(tokens).decode(errors="replace")
 
 

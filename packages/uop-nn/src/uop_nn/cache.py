@@ -1,7 +1,8 @@
-"""The keys and values of a text so far, so that a language model need not see it again for each token. Week 10.
+"""The keys and values of a text so far: a language model need not see it again for each token. Week 10.
 
-A cache has memory for the whole context from the start. What is computed at a position is stored at that place, and a
-query looks at the places up to its own: so one jitted function, with the position as an argument, serves all lengths.
+A cache has memory for the whole context from the start. What is computed at a position is stored at that
+place, and a query looks at the places up to its own: so one jitted function, with the position as an
+argument, serves all lengths.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class LayerCache:
         self.keys, self.values, self.where = keys, values, where
 
     def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Store new keys and values (B, heads, T, d); all keys and values, and the mask (T, context) for queries."""
+        """Store new keys and values (B, heads, T, d); all keys and values, and the mask (T, context) for
+        queries.
+        """
         new = self.where.new.reshape(-1, 1)
         source = self.where.source.clip(0, k.shape[2] - 1)
         for memory, given in ((self.keys, k), (self.values, v)):

@@ -19,9 +19,9 @@ META = "uop_nn"  # the one key of the safetensors metadata that we write: a JSON
 def save_checkpoint(path: Path, tensors: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
     """Write `tensors` and `meta` (what JSON can hold) to `path`, whole or not at all.
 
-    A checkpoint that was there before stays until the new one is complete on disk. Integers of any size and floats
-    in `meta` come back exactly. Raises CheckpointError if `meta` is not JSON, an array's dtype has no place in
-    safetensors, or the file cannot be written.
+    A checkpoint that was there before stays until the new one is complete on disk. Integers of any size and
+    floats in `meta` come back exactly. Raises CheckpointError if `meta` is not JSON, an array's dtype has no
+    place in safetensors, or the file cannot be written.
     """
     try:
         text = json.dumps(dict(meta))

@@ -21,10 +21,12 @@ class SamplingError(UopError):
 
 @dataclass(frozen=True)
 class Choice:
-    """How a token is drawn: with the probabilities `softmax(scores / temperature)`; temperature 0 takes the best one.
+    """How a token is drawn: with the probabilities `softmax(scores / temperature)`; temperature 0 takes the
+    best one.
 
-    With `top_k`, only that many of the best are candidates; with `top_p`, of these only the best that together have
-    that probability (nucleus sampling, Holtzman et al., 2020). Raises SamplingError for values out of range.
+    With `top_k`, only that many of the best are candidates; with `top_p`, of these only the best that
+    together have that probability (nucleus sampling, Holtzman et al., 2020). Raises SamplingError for values
+    out of range.
     """
 
     temperature: float = TEMPERATURE

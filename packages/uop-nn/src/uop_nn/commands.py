@@ -59,8 +59,8 @@ def train(argv: list[str]) -> int:
 def run(name: str, folder: Path, given: dict[str, Any], *, resume: bool = False) -> int:
     """Train a model of KINDS in a folder; options that are not given have their defaults.
 
-    `resume` goes on with the run whose checkpoint the folder has. Returns the exit code of the command. Raises
-    UopError for options, data, a folder or a checkpoint that will not do.
+    `resume` goes on with the run whose checkpoint the folder has. Returns the exit code of the command.
+    Raises UopError for options, data, a folder or a checkpoint that will not do.
     """
     kind = KINDS[name]
     options = _options_of_checkpoint(name, folder, given) if resume else kind.options(**given)

@@ -1,4 +1,4 @@
-"""Layers of images: convolutions and pooling, with the parameters, names and first values of PyTorch. Week 9."""
+"""Layers of images: convolutions and pooling, with the parameters and first values of PyTorch. Week 9."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Each: TypeAlias = "int | Sequence[int]"
 class Conv1d(Module):
     """Sums of products with each window: (N, inputs, length) to (N, outputs, places).
 
-    `weight` (outputs, inputs / groups, kernel) and `bias` (outputs) are uniform within 1 / sqrt(fan in). `stride`,
-    `padding` (also "same" and "valid"), `dilation` and `groups` are those of `Tensor.conv1d`.
+    `weight` (outputs, inputs / groups, kernel) and `bias` (outputs) are uniform within 1 / sqrt(fan in).
+    `stride`, `padding` (also "same" and "valid"), `dilation` and `groups` are those of `Tensor.conv1d`.
     """
 
     axes: ClassVar[int] = 1
@@ -67,10 +67,11 @@ class Conv2d(Conv1d):
 
 
 class ConvTranspose2d(Module):
-    """What the gradient of Conv2d does: (N, inputs, height, width) to (N, outputs, rows, columns), larger by the stride.
+    """What the gradient of Conv2d does: (N, inputs, height, width) to (N, outputs, rows, columns), larger by
+    the stride.
 
-    `weight` (inputs, outputs / groups, *kernel) and `bias` (outputs) are uniform within 1 / sqrt(outputs / groups *
-    size of the kernel).
+    `weight` (inputs, outputs / groups, *kernel) and `bias` (outputs) are uniform within 1 / sqrt(outputs /
+    groups * size of the kernel).
     """
 
     def __init__(
@@ -111,7 +112,9 @@ class ConvTranspose2d(Module):
 
 
 class MaxPool2d(Module):
-    """The greatest element of each window of `kernel_size`, which are `stride` apart (by default, side by side)."""
+    """The greatest element of each window of `kernel_size`, which are `stride` apart (by default, side by
+    side).
+    """
 
     def __init__(
         self, kernel_size: Each = 2, *, stride: Each | None = None, padding: Each = 0, dilation: Each = 1

@@ -1,7 +1,8 @@
 """The data sets of the two models: MNIST digits and text for the character GPT. Week 5.
 
-Every file is looked for in the folder that `UOP_DATA` names, then in the cache (the folder `data` of `UOP_CACHE`,
-~/.cache/uop by default), then on the network, and its contents are compared with a pinned sha256.
+Every file is looked for in the folder that `UOP_DATA` names, then in the cache (the folder `data` of
+`UOP_CACHE`, ~/.cache/uop by default), then on the network, and its contents are compared with a pinned
+sha256.
 """
 
 from __future__ import annotations
@@ -97,9 +98,9 @@ class Mnist(NamedTuple):
 def load_mnist(cache: Path | None = None) -> Mnist:
     """Return the training and the test set of MNIST.
 
-    The training set has 60,000 examples, or its first 10,000 where UOP_DATA has only the files train10k-*; the test
-    set has 10,000. `cache` stands for the value of UOP_CACHE. Raises DataError if a file is damaged, and
-    MissingDataError, which says where it looked, if one is not found.
+    The training set has 60,000 examples, or its first 10,000 where UOP_DATA has only the files train10k-*;
+    the test set has 10,000. `cache` stands for the value of UOP_CACHE. Raises DataError if a file is damaged,
+    and MissingDataError, which says where it looked, if one is not found.
     """
     folders = DataFolders.from_settings(cache)
     train = TRAIN
@@ -124,9 +125,9 @@ def load_tinyshakespeare(cache: Path | None = None) -> str:
 def load_text(path: Path | None, min_length: int, cache: Path | None = None) -> tuple[str, str | None]:
     """Return a text of at least `min_length` characters to train on, and a line to show to the user, or None.
 
-    The text is that of the file at `path` (UTF-8) where one is given, else Tiny Shakespeare, else the text that
-    this package carries; then the line says so. Raises DataError if a file cannot be read or is damaged, and if
-    the text is too short.
+    The text is that of the file at `path` (UTF-8) where one is given, else Tiny Shakespeare, else the text
+    that this package carries; then the line says so. Raises DataError if a file cannot be read or is damaged,
+    and if the text is too short.
     """
     note = None
     if path is not None:
@@ -151,8 +152,8 @@ def load_text(path: Path | None, min_length: int, cache: Path | None = None) -> 
 def parse_idx(data: bytes) -> NDArray[np.uint8]:
     """Return the array in an IDX file of unsigned bytes, the format of MNIST.
 
-    The file is two zero bytes, the type (8), the number of axes, each axis as a big-endian uint32, and the bytes in
-    row-major order. Raises DataError if `data` is anything else.
+    The file is two zero bytes, the type (8), the number of axes, each axis as a big-endian uint32, and the
+    bytes in row-major order. Raises DataError if `data` is anything else.
     """
     if len(data) < 4 or data[:3] != b"\0\0\x08" or len(data) < 4 + 4 * data[3]:
         raise DataError(f"not an IDX file of unsigned bytes: it starts with {data[:4].hex(' ')}")

@@ -31,9 +31,9 @@ class MissingDataError(DataError):
 class DataFile:
     """One file of a data set, known by what it contains.
 
-    `size` (bytes) and `sha256` (hex) are those of the contents: after decompression where the name ends in .gz,
-    because mirrors compress the same contents differently. With `packed` they are those of the file as it is, and it
-    stays compressed. `urls` are tried in order.
+    `size` (bytes) and `sha256` (hex) are those of the contents: after decompression where the name ends in
+    .gz, because mirrors compress the same contents differently. With `packed` they are those of the file as
+    it is, and it stays compressed. `urls` are tried in order.
     """
 
     name: str
@@ -45,7 +45,9 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataFolders:
-    """Where files are looked for: `user`, the folder UOP_DATA, if set; then `cache`, the folder data of UOP_CACHE."""
+    """Where files are looked for: `user`, the folder UOP_DATA, if set; then `cache`, the folder data of
+    UOP_CACHE.
+    """
 
     user: Path | None
     cache: Path
@@ -66,9 +68,9 @@ class DataFolders:
 def fetch(file: DataFile, folders: DataFolders) -> bytes:
     """Return the contents of `file` from the user's folder, the cache or the network, the first that has it.
 
-    What comes from the network is checked, then kept in the cache. A damaged file of the user's is an error; a
-    damaged file in the cache is removed and downloaded again. Raises DataError, and MissingDataError where no
-    place has the file.
+    What comes from the network is checked, then kept in the cache. A damaged file of the user's is an error;
+    a damaged file in the cache is removed and downloaded again. Raises DataError, and MissingDataError where
+    no place has the file.
     """
     if folders.user is not None and (folders.user / file.name).exists():
         return read_local(file, folders.user)

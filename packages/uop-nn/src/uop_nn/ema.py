@@ -17,7 +17,9 @@ __all__ = ["Ema"]
 
 
 class Ema:
-    """`average = decay * average + (1 - decay) * parameter` for each parameter of a model, from its first values."""
+    """`average = decay * average + (1 - decay) * parameter` for each parameter of a model, from its first
+    values.
+    """
 
     def __init__(self, model: Module, decay: float = 0.999) -> None:
         check("decay", decay, 0 <= decay < 1, "in [0, 1)")

@@ -1,4 +1,4 @@
-"""A character GPT: embeddings of token and position, transformer blocks, scores of the next token. Week 10."""
+"""A character GPT: embeddings of token and position, transformer blocks, scores of what follows. Week 10."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class Gpt(Module):
         self.head = Linear(width, config.vocabulary, generator, bias=False, std=STD)
 
     def __call__(self, tokens: Tensor, cache: CachePosition | None = None) -> Tensor:
-        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too long.
+        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too
+        long.
 
         With a cache, the tokens continue what it has; see `KvCache`.
         """

@@ -134,7 +134,9 @@ class Gpt2(Module):
         return model
 
     def __call__(self, tokens: Tensor, cache: CachePosition | None = None) -> Tensor:
-        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too long."""
+        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too
+        long.
+        """
         time = tokens.shape[-1]
         if time > self.context:
             raise ModelError(f"{time} tokens at once, but the context of the model is {self.context}")

@@ -18,7 +18,8 @@ EPS = 1e-6  # as in PyTorch, so that gradients of 0 stay
 
 
 def clip_grad_norm(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale all gradients so that their common 2-norm is at most `max_norm`; the norm before, f32 of shape ().
+    """Scale all gradients so that their common 2-norm is at most `max_norm`; the norm before, f32 of shape
+    ().
 
     Raises OptimizerError if no parameter has a gradient, or for a norm that is not positive.
     """
@@ -45,8 +46,8 @@ def clip_grad_value(parameters: Iterable[Tensor], limit: float) -> None:
 class GradientAccumulator:
     """Gradients of several batches as one: `add` after each backward, `apply` before the step.
 
-    The sums are in tensors that both assign, so that a jitted function of each kind carries them on: memory is needed
-    for one batch at a time.
+    The sums are in tensors that both assign, so that a jitted function of each kind carries them on: memory
+    is needed for one batch at a time.
     """
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
@@ -54,7 +55,9 @@ class GradientAccumulator:
         self.sums = zeros_like(self.parameters)
 
     def add(self, weight: float = 1.0) -> None:
-        """Add `weight` times the gradients to the sums, and forget them. Raises OptimizerError if there is none."""
+        """Add `weight` times the gradients to the sums, and forget them. Raises OptimizerError if there is
+        none.
+        """
         _with_gradients("add", self.parameters)
         for total, parameter in zip(self.sums, self.parameters, strict=True):
             if parameter.grad is not None:

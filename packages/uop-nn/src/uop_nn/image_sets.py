@@ -75,8 +75,8 @@ class Cifar10(NamedTuple):
 def load_fashion_mnist(cache: Path | None = None) -> Mnist:
     """Return 60,000 and 10,000 images of clothes, in the format of MNIST.
 
-    In UOP_DATA they are in the folder fashion-mnist. `cache` stands for the value of UOP_CACHE. Raises DataError if a
-    file is damaged, and MissingDataError, which says where it looked, if one is not found.
+    In UOP_DATA they are in the folder fashion-mnist. `cache` stands for the value of UOP_CACHE. Raises
+    DataError if a file is damaged, and MissingDataError, which says where it looked, if one is not found.
     """
     folders = DataFolders.from_settings(cache)
     x, y, test_x, test_y = (parse_idx(_unpacked(file, fetch(file, folders))) for file in FASHION)

@@ -1,10 +1,10 @@
 """First values of parameters: from a NumPy generator of the caller's, or after `manual_seed`. Week 5.
 
-Each function makes a parameter, an f32 tensor that requires a gradient. With a generator, its state decides the
-values; without one (None), a new one whose seed is drawn from the random numbers of tensors, and so
-`uop_tensor.manual_seed`. The fans of a shape
-(outputs, inputs, *kernel) are inputs and outputs, each times the size of the kernel. A parameter that exists takes
-other values by `layer.weight.assign(init.xavier_uniform(None, layer.weight.shape))`.
+Each function makes a parameter, an f32 tensor that requires a gradient. With a generator, its state decides
+the values; without one (None), a new one whose seed is drawn from the random numbers of tensors, and so
+`uop_tensor.manual_seed`. The fans of a shape (outputs, inputs, *kernel) are inputs and outputs, each times
+the size of the kernel. A parameter that exists takes other values by
+`layer.weight.assign(init.xavier_uniform(None, layer.weight.shape))`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ __all__ = ["Interrupt"]
 
 
 class Interrupt:
-    """Within a with block, the first Ctrl-C sets `asked`; a second one raises KeyboardInterrupt at once, as always.
+    """Within a with block, the first Ctrl-C sets `asked`; a second one raises KeyboardInterrupt at once, as
+    always.
 
     Outside of the main thread, which alone gets signals, it changes nothing.
     """

@@ -1,4 +1,4 @@
-"""Layers without neighbours: Linear, Embedding, Dropout, with the parameters, names and first values of PyTorch. Week 5."""
+"""Layers: Linear, Embedding, Dropout, with the parameters, names and first values of PyTorch. Week 5."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Dropout", "Embedding", "Linear"]
 class Linear(Module):
     """`x @ weight.T + bias`: (..., inputs) to (..., outputs).
 
-    `weight` (outputs, inputs) and `bias` (outputs) are uniform within 1 / sqrt(inputs); where `std` is given, the
-    weight is normal instead.
+    `weight` (outputs, inputs) and `bias` (outputs) are uniform within 1 / sqrt(inputs); where `std` is given,
+    the weight is normal instead.
     """
 
     def __init__(
@@ -44,7 +44,9 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """A learned vector for each of `count` tokens: int (...) to (..., width). `weight` (count, width) is normal."""
+    """A learned vector for each of `count` tokens: int (...) to (..., width). `weight` (count, width) is
+    normal.
+    """
 
     def __init__(
         self, count: int, width: int, generator: np.random.Generator | None = None, *, std: float = 1.0
@@ -59,7 +61,8 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """In training, each element is 0 with probability `p`, and the others are divided by 1 - p; else nothing changes.
+    """In training, each element is 0 with probability `p`, and the others are divided by 1 - p; else nothing
+    changes.
 
     Which ones follows from `uop_tensor.manual_seed`; in a jitted function every call draws anew.
     """

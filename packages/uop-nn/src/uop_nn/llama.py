@@ -1,4 +1,4 @@
-"""A Llama-style model: RMSNorm, rotary positions, grouped-query attention, SwiGLU; Hugging Face's names. Week 10."""
+"""A Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU; Hugging Face's names. Week 10."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ __all__ = ["Llama", "LlamaBlock", "LlamaConfig"]
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """The sizes: tokens, context, blocks, width, heads; `groups` of heads share keys and values; width of the SwiGLU."""
+    """The sizes: tokens, context, blocks, width, heads; `groups` of heads share keys and values; width of the
+    SwiGLU.
+    """
 
     vocabulary: int
     context: int = 64
@@ -35,7 +37,8 @@ class LlamaConfig:
 def rotary_angles(context: int, size: int, theta: float) -> tuple[Tensor, Tensor]:
     """Cosine and sine (context, size) by which each pair of numbers of a head is turned at each position.
 
-    Number i is a pair with number i + size / 2, and turns by `position * theta ** (-2 i / size)` (Su et al., 2021).
+    Number i is a pair with number i + size / 2, and turns by `position * theta ** (-2 i / size)` (Su et al.,
+    2021).
     """
     frequencies = theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
     angles = np.tile(np.arange(context)[:, None] * frequencies, 2)
@@ -112,7 +115,9 @@ class Llama(Module):
     """A Llama (Touvron et al., 2023), small where nothing else is said, with an output layer of its own."""
 
     def __init__(self, config: LlamaConfig, generator: np.random.Generator | None = None) -> None:
-        """Raises ModelError for sizes that are not positive, and unless heads divide the width, and groups the heads."""
+        """Raises ModelError for sizes that are not positive, and unless heads divide the width, and groups
+        the heads.
+        """
         sizes = ("vocabulary", "context", "layers", "width", "heads", "groups", "hidden")
         positive(**{name: getattr(config, name) for name in sizes})
         if config.width % (2 * config.heads):
@@ -125,7 +130,8 @@ class Llama(Module):
         self.angles = rotary_angles(config.context, config.width // config.heads, config.theta)
 
     def __call__(self, tokens: Tensor, cache: CachePosition | None = None) -> Tensor:
-        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too long.
+        """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too
+        long.
 
         With a cache, the tokens continue what it has; see `KvCache`.
         """

@@ -27,10 +27,12 @@ class Mismatch(NamedTuple):
 
 
 class Module:
-    """A part of a model: its attributes are parameters (tensors that require a gradient), modules, or lists of modules.
+    """A part of a model: its attributes are parameters (tensors that require a gradient), modules, or lists
+    of modules.
 
-    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list, joined by dots. A layer
-    also has `buffers`, names of its attributes that are kept with the parameters, but not trained.
+    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list, joined by
+    dots. A layer also has `buffers`, names of its attributes that are kept with the parameters, but not
+    trained.
     """
 
     buffers: ClassVar[tuple[str, ...]] = ()
@@ -64,8 +66,8 @@ class Module:
     def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True) -> Mismatch:
         """Give every parameter and buffer the value that `state` has for its name.
 
-        Raises ModelError, and changes nothing, if a shape or dtype differs or, unless `strict` is False, if a name is
-        missing or unknown. The names that were left out are returned.
+        Raises ModelError, and changes nothing, if a shape or dtype differs or, unless `strict` is False, if a
+        name is missing or unknown. The names that were left out are returned.
         """
         return load_tensors(self.state_dict(), state, strict=strict)
 
@@ -101,10 +103,11 @@ class Module:
 
     @contextmanager
     def computing_in(self, dtype: DType) -> Iterator[None]:
-        """Within a with block, the parameters are seen rounded to `dtype`, and gradients go to them as they are.
+        """Within a with block, the parameters are seen rounded to `dtype`, and gradients go to them as they
+        are.
 
-        For mixed precision: `with model.computing_in(dtypes.bf16): loss = model.loss(x, y)`. The weights that are
-        trained stay f32, and so does what the optimizer remembers.
+        For mixed precision: `with model.computing_in(dtypes.bf16): loss = model.loss(x, y)`. The weights that
+        are trained stay f32, and so does what the optimizer remembers.
         """
         replaced: list[tuple[Any, Any, Tensor]] = []
         rounded: dict[int, Tensor] = {}
@@ -141,7 +144,9 @@ def positive(**sizes: object) -> None:
 def load_tensors(
     targets: Mapping[str, Tensor], state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True
 ) -> Mismatch:
-    """Assign to each target the value of its name. Raises ModelError, and changes nothing, unless all of them fit."""
+    """Assign to each target the value of its name. Raises ModelError, and changes nothing, unless all of them
+    fit.
+    """
     missing, unknown = sorted(targets.keys() - state.keys()), sorted(state.keys() - targets.keys())
     if strict and (missing or unknown):
         wrong = [
@@ -155,7 +160,8 @@ def load_tensors(
         target = targets[name]
         if array.shape != target.shape or array.dtype != target.dtype.numpy:
             raise ModelError(
-                f"{name} is {target.dtype} of shape {target.shape}, but the value is {array.dtype} of shape {array.shape}"
+                f"{name} is {target.dtype} of shape {target.shape}, "
+                f"but the value is {array.dtype} of shape {array.shape}"
             )
     for name, array in arrays.items():
         targets[name].assign(array)
@@ -195,15 +201,20 @@ def _enter_modules(value: object, found: dict[int, Module]) -> None:
 
 
 def _places(root: Module) -> Iterator[tuple[Any, Any, Tensor]]:
-    """Where tensors stand: the attributes of modules, and the items of lists in them. A tuple has no place."""
+    """Where tensors stand: what has them, and by what name or number."""
     for module in list(root.modules()):
         for name, value in list(vars(module).items()):
-            if isinstance(value, Tensor):
-                yield module, name, value
-            elif isinstance(value, list):
-                for index, item in enumerate(value):
-                    if isinstance(item, Tensor):
-                        yield value, index, item
+            yield from _places_of(module, name, value)
+
+
+def _places_of(holder: Any, key: Any, value: object) -> Iterator[tuple[Any, Any, Tensor]]:
+    if isinstance(value, Tensor):
+        if isinstance(holder, tuple) and value.requires_grad:
+            raise ModelError("a parameter in a tuple cannot be replaced", remedy="keep it in a list")
+        yield holder, key, value
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _places_of(value, index, item)
 
 
 def _put(holder: Any, key: Any, tensor: Tensor) -> None:

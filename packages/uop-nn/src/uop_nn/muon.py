@@ -20,9 +20,10 @@ class Muon(Optimizer):
     """Momentum made orthogonal by Newton-Schulz (Jordan et al., 2024), for matrices only.
 
     `b = momentum * b + (1 - momentum) * g`; u is b, or `momentum * b + (1 - momentum) * g` with `nesterov`;
-    `p -= lr * weight_decay * p`, then `p -= lr * scale * orthogonal(u)`, where the scale is sqrt(max(1, rows / columns)),
-    or 0.2 sqrt(max(rows, columns)) with `like_adamw`, so that a rate is as great as for AdamW (Liu et al., 2025).
-    Parameters of another rank, embeddings and output layers are for another optimizer: see CombinedOptimizer.
+    `p -= lr * weight_decay * p`, then `p -= lr * scale * orthogonal(u)`, where the scale is sqrt(max(1, rows
+    / columns)), or 0.2 sqrt(max(rows, columns)) with `like_adamw`, so that a rate is as great as for AdamW
+    (Liu et al., 2025). Parameters of another rank, embeddings and output layers are for another optimizer:
+    see CombinedOptimizer.
     """
 
     def __init__(

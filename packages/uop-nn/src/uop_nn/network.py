@@ -23,7 +23,8 @@ LARGE = 1 << 20  # bytes from which a bar is shown
 def download(url: str, limit: int) -> bytes:
     """At most `limit` bytes from `url`; whether they are all and the right ones is for their digest to say.
 
-    Where a connection breaks, or the host is busy, it is tried again, after a pause. Raises OSError or HTTPException.
+    Where a connection breaks, or the host is busy, it is tried again, after a pause. Raises OSError or
+    HTTPException.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -53,7 +54,9 @@ def _read(url: str, limit: int) -> bytes:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether the next attempt may succeed: not where the host is unknown, refuses, or does not have the file."""
+    """Whether the next attempt may succeed: not where the host is unknown, refuses, or does not have the
+    file.
+    """
     if isinstance(error, urllib.error.HTTPError):
         return error.code in BUSY
     reason = error.reason if isinstance(error, urllib.error.URLError) else error

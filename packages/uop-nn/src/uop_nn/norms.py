@@ -27,7 +27,8 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The last axis divided by the root of its mean square, `sqrt(mean(x²) + eps)`, then times `weight` (width).
+    """The last axis divided by the root of its mean square, `sqrt(mean(x²) + eps)`, then times `weight`
+    (width).
 
     f16 and bf16 are normalized in f32 and rounded once (Zhang and Sennrich, 2019).
     """
@@ -63,10 +64,12 @@ class GroupNorm(Module):
 
 
 class BatchNorm2d(Module):
-    """Each channel brought to mean 0 and variance 1, then times `weight` plus `bias` (Ioffe and Szegedy, 2015).
+    """Each channel brought to mean 0 and variance 1, then times `weight` plus `bias` (Ioffe and Szegedy,
+    2015).
 
-    In training by the mean and variance of the batch, whose moving averages are kept: `running_mean`, `running_var`
-    (of the variance with correction) and `num_batches_tracked`, which are not trained. Else by those averages.
+    In training by the mean and variance of the batch, whose moving averages are kept: `running_mean`,
+    `running_var` (of the variance with correction) and `num_batches_tracked`, which are not trained. Else by
+    those averages.
     """
 
     buffers = ("running_mean", "running_var", "num_batches_tracked")
@@ -83,7 +86,8 @@ class BatchNorm2d(Module):
     def __call__(self, x: Tensor) -> Tensor:
         """(N, channels, H, W) to the same.
 
-        Raises ModelError for another rank, TensorError for other channels, or one value a channel in training.
+        Raises ModelError for another rank, TensorError for other channels, or one value a channel in
+        training.
         """
         if x.ndim != 4:
             channels = self.weight.shape[0]

@@ -1,7 +1,7 @@
 """What every optimizer does, and the simplest one, SGD; the update rules are PyTorch's. Week 5.
 
-All that an optimizer remembers is in tensors that `step` assigns, so a jitted training step carries it on. A learning
-rate that changes from step to step is an argument of the jitted function, handed on to `step`.
+All that an optimizer remembers is in tensors that `step` assigns, so a jitted training step carries it on. A
+learning rate that changes from step to step is an argument of the jitted function, handed on to `step`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class Optimizer:
             parameter.grad = None
 
     def step(self, lr: float | Tensor | None = None) -> None:
-        """Change every parameter that has a gradient; `lr` where given, a number or a tensor of one, is the rate.
+        """Change every parameter that has a gradient; `lr` where given, a number or a tensor of one, is the
+        rate.
 
-        Nothing is computed before a value is asked for, or `realize` is called. Raises OptimizerError if no parameter has a gradient.
+        Nothing is computed before a value is asked for, or `realize` is called. Raises OptimizerError if no
+        parameter has a gradient.
         """
         gradients = [(index, p, p.grad) for index, p in enumerate(self.parameters) if p.grad is not None]
         if not gradients:
@@ -87,8 +89,8 @@ class Optimizer:
 class SGD(Optimizer):
     """Stochastic gradient descent: `p -= lr * g`.
 
-    With momentum m: `b = m * b + g`, and b, or `g + m * b` with `nesterov`, in place of g. `weight_decay` w adds
-    `w * p` to g.
+    With momentum m: `b = m * b + g`, and b, or `g + m * b` with `nesterov`, in place of g. `weight_decay` w
+    adds `w * p` to g.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Options of a training run: a dataclass whose fields are options of the command and keys of a TOML file. Week 9."""
+"""Options of a training run: fields of a dataclass, options of the command, keys of a TOML file. Week 9."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def option(
 ) -> Any:
     """A field with its default and its line of help.
 
-    An int or float is from `least` on, greater than `above` and less than `below`, a str one of `choices`, where there
-    are any. A run may be resumed with another value of a `free` one.
+    An int or float is from `least` on, greater than `above` and less than `below`, a str one of `choices`,
+    where there are any. A run may be resumed with another value of a `free` one.
     """
     rules = {
         "help": about,
@@ -111,7 +111,9 @@ def add_options(parser: ArgumentParser, options: type[TrainOptions]) -> None:
 
 
 def read_config(path: Path, options: type[TrainOptions]) -> dict[str, Any]:
-    """The options that a TOML file gives, by field; a key may have - or _. Raises OptionError for what is none."""
+    """The options that a TOML file gives, by field; a key may have - or _. Raises OptionError for what is
+    none.
+    """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -22,10 +22,11 @@ def plot_losses(
     losses: Sequence[float],
     validation: Sequence[tuple[int, float]] = (),
 ) -> None:
-    """Draw the training loss (nats) over steps, and the (step, loss) pairs of `validation`, to a PNG at `path`.
+    """Draw the training loss (nats) over steps, and the (step, loss) pairs of `validation`, to a PNG at
+    `path`.
 
-    A loss that is not finite leaves a gap. Raises PlotError if `steps` and `losses` differ in length, or the file
-    cannot be written; then an older plot stays.
+    A loss that is not finite leaves a gap. Raises PlotError if `steps` and `losses` differ in length, or the
+    file cannot be written; then an older plot stays.
     """
     if len(steps) != len(losses):
         raise PlotError(f"{len(steps)} steps and {len(losses)} losses: there must be one loss a step")

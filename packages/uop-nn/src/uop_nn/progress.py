@@ -1,4 +1,4 @@
-"""Progress of a training run: a bar with loss, speed and the time that is left, and lines that stay. Week 9."""
+"""Progress of a training run: a bar with loss, speed and time that is left, and lines that stay. Week 9."""
 
 from __future__ import annotations
 

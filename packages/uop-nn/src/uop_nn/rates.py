@@ -1,4 +1,4 @@
-"""Learning rates that change over a training run: each is called with the number of a step, from 0. Week 9."""
+"""Learning rates that change over a training run, by the number of the step, from 0. Week 9."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class LinearWarmup:
 
 @dataclass(frozen=True)
 class OneCycle:
-    """Up along half a cosine from `peak / start` to `peak`, then down to `peak / start / end` (Smith and Topin, 2017).
+    """Up along half a cosine from `peak / start` to `peak`, then down to `peak / start / end` (Smith and
+    Topin, 2017).
 
     The peak is at step `rise * steps - 1`, the least rate at the last step, `steps - 1`, and from there on.
     """
@@ -94,7 +95,8 @@ class OneCycle:
 
 
 def warmup_cosine(step: int, steps: int, peak: float, *, warmup: int, floor: float = 0.1) -> float:
-    """The rate of step 0 to steps - 1: it rises in a line to `peak` over `warmup` steps, then falls along half a cosine.
+    """The rate of step 0 to steps - 1: it rises in a line to `peak` over `warmup` steps, then falls along
+    half a cosine.
 
     The last step has the rate `floor * peak`.
     """

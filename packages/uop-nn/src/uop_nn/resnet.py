@@ -17,7 +17,9 @@ __all__ = ["ResNet", "resnet18", "resnet34"]
 
 
 class BasicBlock(Module):
-    """Two convolutions of 3 x 3, added to what was given; where the shape changes, to a convolution of 1 x 1 of it."""
+    """Two convolutions of 3 x 3, added to what was given; where the shape changes, to a convolution of 1 x 1
+    of it.
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int, generator: np.random.Generator | None) -> None:
         self.conv1 = Conv2d(inputs, outputs, 3, generator, stride=stride, padding=1, bias=False)
@@ -35,9 +37,11 @@ class BasicBlock(Module):
 
 
 class ResNet(Module):
-    """A residual network (He et al., 2016) of four stages of `blocks`, the first of `width` channels, then twice as many.
+    """A residual network (He et al., 2016) of four stages of `blocks`, the first of `width` channels, then
+    twice as many.
 
-    A weight file of torchvision loads: `resnet18().load_state_dict(load_safetensors(path))`; call `eval` to classify.
+    A weight file of torchvision loads: `resnet18().load_state_dict(load_safetensors(path))`; call `eval` to
+    classify.
     """
 
     def __init__(

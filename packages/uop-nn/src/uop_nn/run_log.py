@@ -1,4 +1,4 @@
-"""What a run leaves beside its checkpoint: its options, what it ran on, and a row a step in CSV and JSON. Week 9."""
+"""What a run leaves beside its checkpoint: options, versions, and a row a step in CSV and JSON. Week 9."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ PACKAGES = ("uop-nn", "uop-tensor", "uop-ir", "uop-codegen-c", "numpy")
 
 
 def describe_run(folder: Path, options: TrainOptions, facts: Mapping[str, Any]) -> None:
-    """Write config.toml, with which `uopc train --config` repeats the run, and run.json: facts, seed, versions.
+    """Write config.toml, with which `uopc train --config` repeats the run, and run.json: facts, seed,
+    versions.
 
     Raises CheckpointError where the folder cannot be written.
     """

@@ -50,10 +50,11 @@ class LanguageModel(Protocol):
 
 
 class Sampler:
-    """Draws text from a model, with a cache of its keys and values: two programs serve prompts and texts of all lengths.
+    """Draws text from a model, with a cache of its keys and values: two programs serve prompts and texts of
+    all lengths.
 
-    Once a text is longer than the context, the model sees its last tokens, which are then read anew for each token:
-    their positions have changed.
+    Once a text is longer than the context, the model sees its last tokens, which are then read anew for each
+    token: their positions have changed.
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer) -> None:
@@ -78,12 +79,13 @@ class Sampler:
         top_p: float | None = None,
         seed: int = 0,
     ) -> Iterator[str]:
-        """The text of `length` tokens that follow the prompt, piece by piece; the same arguments give the same text.
+        """The text of `length` tokens that follow the prompt, piece by piece; the same arguments give the
+        same text.
 
-        At each one the model sees the last tokens of prompt and text, as many as its context holds. Temperature 0 takes
-        the likeliest token, 1 draws as the model says; with `top_k` only so many are candidates, with `top_p` those
-        that together are so likely. Raises SamplingError for arguments out of range or an empty prompt, DataError for a
-        character in it that the tokenizer does not know.
+        At each one the model sees the last tokens of prompt and text, as many as its context holds.
+        Temperature 0 takes the likeliest token, 1 draws as the model says; with `top_k` only so many are
+        candidates, with `top_p` those that together are so likely. Raises SamplingError for arguments out of
+        range or an empty prompt, DataError for a character in it that the tokenizer does not know.
         """
         if length < 0:
             raise SamplingError(f"a sample cannot have {length} characters")
@@ -137,7 +139,9 @@ def default_prompt(tokenizer: CharTokenizer) -> str:
 
 
 def load_gpt(path: Path) -> tuple[Gpt, CharTokenizer]:
-    """The model and the tokenizer of a checkpoint, or of the one in a folder. Raises CheckpointError if it has none."""
+    """The model and the tokenizer of a checkpoint, or of the one in a folder. Raises CheckpointError if it
+    has none.
+    """
     path = path / CHECKPOINT if path.is_dir() else path
     tensors, meta = load_checkpoint(path)
     if meta.get("kind") != "gpt":

@@ -30,8 +30,8 @@ def save_safetensors(
 ) -> None:
     """Write tensors by name, a model's `state_dict()` say, to a safetensors file, whole or not at all.
 
-    A file that was there before stays until the new one is complete on disk. Raises CheckpointError if a dtype has no
-    place in safetensors, `metadata` is not text, or the file cannot be written.
+    A file that was there before stays until the new one is complete on disk. Raises CheckpointError if a
+    dtype has no place in safetensors, `metadata` is not text, or the file cannot be written.
     """
     path = Path(path)
     values = {n: t.numpy() if isinstance(t, Tensor) else np.asarray(t) for n, t in tensors.items()}
@@ -52,7 +52,8 @@ def save_safetensors(
 def load_safetensors(path: Path | str) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file by name; bf16 has the dtype of ml_dtypes.
 
-    `Module.load_state_dict` takes them. Raises CheckpointError if the file is missing, truncated, or no such file.
+    `Module.load_state_dict` takes them. Raises CheckpointError if the file is missing, truncated, or no such
+    file.
     """
     return read_tensors(Path(path))[0]
 

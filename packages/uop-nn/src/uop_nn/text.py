@@ -99,7 +99,9 @@ class RandomBatches(Iterator[tuple[Tokens, Tokens]]):
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
-        """Continue with the batch that followed when `state` was read. Raises DataError if it is no such state."""
+        """Continue with the batch that followed when `state` was read. Raises DataError if it is no such
+        state.
+        """
         try:
             self._generator.bit_generator.state = dict(state)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -107,7 +109,8 @@ class RandomBatches(Iterator[tuple[Tokens, Tokens]]):
 
 
 def train_validation_split(tokens: Tokens, fraction: float = 0.9) -> tuple[Tokens, Tokens]:
-    """Cut tokens [N] into the first int(N * fraction) to train on and the rest to validate on; both are views.
+    """Cut tokens [N] into the first int(N * fraction) to train on and the rest to validate on; both are
+    views.
 
     Raises DataError if `fraction` is not between 0 and 1.
     """

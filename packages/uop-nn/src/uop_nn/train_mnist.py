@@ -42,10 +42,11 @@ class MnistOptions(TrainOptions):
 
 
 class ShuffledBatches:
-    """An endless iterator over the examples in an order that is new in each epoch; what does not fill a batch waits.
+    """An endless iterator over the examples in an order that is new in each epoch; what does not fill a batch
+    waits.
 
-    Each item is (x, y), `batch` examples long. The order of an epoch follows from the seed and its number, so the
-    place is one number: how many batches were taken.
+    Each item is (x, y), `batch` examples long. The order of an epoch follows from the seed and its number, so
+    the place is one number: how many batches were taken.
     """
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any], batch: int, seed: int) -> None:
@@ -72,7 +73,9 @@ class ShuffledBatches:
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
-        """Continue with the batch that followed when `state` was read. Raises DataError if it is no such state."""
+        """Continue with the batch that followed when `state` was read. Raises DataError if it is no such
+        state.
+        """
         taken = state.get("taken")
         if not isinstance(taken, int) or taken < 0:
             raise DataError(f"not the state of shuffled batches: {dict(state)}")
@@ -80,7 +83,9 @@ class ShuffledBatches:
 
 
 def _model(options: MnistOptions, pixels: int) -> Mlp | Cnn:
-    """The model that the options ask for, of images of so many pixels. Raises ModelError for sizes that will not do."""
+    """The model that the options ask for, of images of so many pixels. Raises ModelError for sizes that will
+    not do.
+    """
     generator = np.random.default_rng(options.seed)
     if options.model == "mlp":
         return Mlp(generator, inputs=pixels, hidden=options.hidden)

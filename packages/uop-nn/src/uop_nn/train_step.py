@@ -25,8 +25,8 @@ Batch = tuple[NDArray[Any], NDArray[Any]]
 class TrainStep:
     """Loss, gradient and update.
 
-    `loss` is computed in `dtype`; the gradients of `accumulate` batches are averaged, then clipped to a norm of `clip`
-    (0: not); `ema` takes note of the new weights.
+    `loss` is computed in `dtype`; the gradients of `accumulate` batches are averaged, then clipped to a norm
+    of `clip` (0: not); `ema` takes note of the new weights.
     """
 
     model: Module

@@ -76,10 +76,12 @@ class Schedule:
 
 @dataclass
 class Trainer:
-    """A training run: the step, with the model and what changes it; what it learns from, and how far it has come.
+    """A training run: the step, with the model and what changes it; what it learns from, and how far it has
+    come.
 
-    `description` goes into the checkpoint: its kind, its options, and all else that is needed to make the model again.
-    A step has `items` of a `unit` (tokens, images). After each step `on_step` is called with the number of steps done.
+    `description` goes into the checkpoint: its kind, its options, and all else that is needed to make the
+    model again. A step has `items` of a `unit` (tokens, images). After each step `on_step` is called with the
+    number of steps done.
     """
 
     step: TrainStep
@@ -105,7 +107,8 @@ class Trainer:
         return self.folder / CHECKPOINT
 
     def start(self) -> None:
-        """Begin a new run with a checkpoint of the untrained model; one that lies there is kept under another name.
+        """Begin a new run with a checkpoint of the untrained model; one that lies there is kept under another
+        name.
 
         Raises CheckpointError where the folder cannot be written.
         """
@@ -174,8 +177,8 @@ class Trainer:
     def run(self, schedule: Schedule) -> int:
         """Train until `schedule.steps` steps are done; returns the exit code: 0, or 130 after Ctrl-C.
 
-        After Ctrl-C the step that has begun is finished and saved; a second Ctrl-C stops at once. Raises TrainingError
-        if the loss or a parameter is not finite; the last checkpoint stays.
+        After Ctrl-C the step that has begun is finished and saved; a second Ctrl-C stops at once. Raises
+        TrainingError if the loss or a parameter is not finite; the last checkpoint stays.
         """
         with Interrupt() as interrupt:
             try:
