@@ -22,12 +22,17 @@ from .rearrange import Rearrange
 _BASE = 64
 
 
-def count(n: int, dtype: DType) -> UOp:
+def count(n: int | UOp, dtype: DType) -> UOp:
     """0, 1, ..., n-1 of an integer dtype, without data: the sum of tables of the digits to base 64.
 
     The graph has 64 constants a digit and the work is linear in n; the code generators turn each table, an
     arithmetic progression, into the loop index that it is.
     """
+    if isinstance(n, UOp):
+        raise TensorError(
+            "a size of a jitted function stands where its value is needed",
+            remedy="compute it for the greatest size, then slice",
+        )
     if n == 0:
         return broadcast_to(UOp.const(dtype, 0), (0,))
     digits = 1

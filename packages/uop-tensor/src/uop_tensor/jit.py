@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import update_wrapper
 from inspect import signature
 from types import MethodType
@@ -15,7 +15,7 @@ from .jit_tree import flatten
 from .live import capture
 from .replay import Replay
 from .settings import settings
-from .static import Around, static_arguments
+from .static import Around, marked_arguments
 from .trace import trace
 from .value import grad_enabled
 
@@ -28,8 +28,13 @@ class Jitted(Generic[P, R]):
 
     __name__: str
 
-    def __init__(self, function: Callable[P, R], static: Collection[str] = ()) -> None:
-        """Raises TensorError for what cannot be called, and for static names that are no parameters."""
+    def __init__(
+        self,
+        function: Callable[P, R],
+        static: Collection[str] = (),
+        sizes: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
+        """Raises TensorError for what cannot be called, for names that are no parameters, and for wrong bounds."""
         if not callable(function):
             raise TensorError(f"jit: {type(function).__name__} is not callable", remedy="give a function")
         update_wrapper(self, function, updated=())  # a callable object keeps its attributes to itself
@@ -37,17 +42,15 @@ class Jitted(Generic[P, R]):
         self.function = function
         self.captures: OrderedDict[object, Replay] = OrderedDict()
         self.traces = 0
-        self._static = static
-        self._make_static = static_arguments(function, static) if static else None
+        self._static, self._sizes = static, sizes or {}
+        self._mark = marked_arguments(function, static, self._sizes) if static or sizes else None
         self._around = Around(function)
         self._methods: dict[int, Jitted[..., R]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if capture() is not None:  # part of the trace of another function
             return self.function(*args, **kwargs)
-        given = flatten(
-            self.__name__, (args, kwargs) if self._make_static is None else self._make_static(args, kwargs)
-        )
+        given = flatten(self.__name__, (args, kwargs) if self._mark is None else self._mark(args, kwargs))
         key = given.signature, grad_enabled(), self._around.values()
         replay = self.captures.get(key)
         if replay is None or not replay.valid():
@@ -66,7 +69,9 @@ class Jitted(Generic[P, R]):
             return self
         key = id(instance)
         if key not in self._methods:
-            self._methods[key] = Jitted(_method(self.function, instance, self._methods), self._static)
+            self._methods[key] = Jitted(
+                _method(self.function, instance, self._methods), self._static, self._sizes
+            )
         return self._methods[key]
 
 
@@ -84,10 +89,22 @@ def _method(function: Callable[..., R], instance: object, methods: dict[int, Any
 
 
 @overload
-def jit(function: Callable[P, R], *, static: Collection[str] = ()) -> Jitted[P, R]: ...
+def jit(
+    function: Callable[P, R],
+    *,
+    static: Collection[str] = (),
+    sizes: Mapping[str, tuple[int, int]] | None = None,
+) -> Jitted[P, R]: ...
 @overload
-def jit(*, static: Collection[str]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-def jit(function: Callable[..., Any] | None = None, *, static: Collection[str] = ()) -> Any:
+def jit(
+    *, static: Collection[str] = (), sizes: Mapping[str, tuple[int, int]] | None = None
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static: Collection[str] = (),
+    sizes: Mapping[str, tuple[int, int]] | None = None,
+) -> Any:
     """Replay `function` instead of running it, as one call of the backend.
 
     Arguments: tensors, also in lists, tuples, dicts and dataclasses, and Python ints and floats are inputs that may change
@@ -97,10 +114,13 @@ def jit(function: Callable[..., Any] | None = None, *, static: Collection[str] =
     it. For a new signature the function is run once on values that do not exist yet; reading one (`numpy`, `item`,
     `if`, ...) raises JitError. The JIT_CACHE last signatures are kept.
 
+    `sizes` has the least and the greatest value of parameters that are ints and may end slices and stand in shapes: one
+    trace, and kernels compiled once, serve them all. No result's shape may depend on one.
+
     Tensors that the function closes over are looked up at each call; those that it assigns are updated in place. A
     tensor that is an argument has the value with which the call began. Gradients that the function leaves in `grad`
     are left by each call, unless it has also assigned the tensor. What else Python does happens once, in the trace.
     """
     if function is None:
-        return lambda found: Jitted(found, static)
-    return Jitted(function, static)
+        return lambda found: Jitted(found, static, sizes)
+    return Jitted(function, static, sizes)

@@ -12,6 +12,7 @@ import numpy as np
 
 from uop_ir import DType, get_backend
 
+from .errors import TensorError
 from .graph import known_device
 from .live import JitError
 from .tensor import Tensor
@@ -33,20 +34,39 @@ class Static:
     value: object
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What a size may be, both included, and the parameter that it is given to."""
+
+    name: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """An argument that is a size."""
+
+    value: object
+    bounds: Bounds
+
+
 class Tree:
     """Leaves in order: distinct tensors and numbers. `structure` has their places, and is hashable.
 
     A place is ("tensor", i), ("number", i), ("static", type, value), ("dataclass", type, ...), (list, ...),
-    (tuple or named tuple, ...), (dict, keys, ...). The numbers of a result are what they are computed from.
+    (tuple or named tuple, ...), (dict, keys, ...). The numbers of a result are what they are computed from. `sizes`
+    are the bounds of those numbers that are sizes.
     """
 
-    __slots__ = ("numbers", "places", "structure", "tensors")
+    __slots__ = ("numbers", "places", "sizes", "structure", "tensors")
 
     def __init__(self, structure: Any = None, numbers: Sequence[Any] = ()) -> None:
         self.structure = structure
         self.tensors: list[Tensor] = []
         self.numbers = list(numbers)
         self.places: dict[int, tuple[str, int]] = {}
+        self.sizes: dict[int, Bounds] = {}
 
     @property
     def signature(self) -> object:
@@ -115,6 +135,8 @@ def _uncommon(name: str, x: Any, tree: Tree) -> Any:
         return _sequence(name, x, tree)
     if kind is Static:
         return "static", type(x.value), _hashable(name, x.value)
+    if kind is Size:
+        return _size(x, tree)
     if isinstance(x, STATIC):
         return _static(name, x, tree)
     if is_dataclass(x) and not isinstance(x, type):
@@ -137,6 +159,17 @@ PLACES: dict[type, Callable[[str, Any, Tree], Any]] = {
     str: _static,
     NoneType: _static,
 }
+
+
+def _size(x: Size, tree: Tree) -> Any:
+    value, bounds = x.value, x.bounds
+    if type(value) is not int or not bounds.low <= value <= bounds.high:
+        raise TensorError(
+            f"jit: the size {bounds.name} is {value!r}, and no int from {bounds.low} to {bounds.high}"
+        )
+    tree.sizes[len(tree.numbers)] = bounds
+    tree.numbers.append(value)
+    return "number", len(tree.numbers) - 1
 
 
 def _hashable(name: str, value: object) -> object:

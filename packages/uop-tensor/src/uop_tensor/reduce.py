@@ -67,7 +67,9 @@ class Reduction(Random):
         axes = shapes.axes("var", self.ndim, axis)
         distance = x - _mean(x, axes, keepdim=True)
         total = fold(distance * distance, Ops.ADD, axes, keepdim)
-        return self._of((total / max(self._count(axes) - correction, 0)).cast(dtype))
+        n = _number_of_elements(x, axes)
+        left = (n - correction).maximum(0) if isinstance(n, UOp) else max(n - correction, 0)
+        return self._of((total / left).cast(dtype))
 
     def std(self, axis: Axis = None, keepdim: bool = False, correction: float = 1) -> Self:
         """The square root of the variance."""
@@ -153,8 +155,13 @@ def _without(x: UOp, axes: tuple[int, ...]) -> UOp:
 
 
 def _mean(x: UOp, axes: tuple[int, ...], keepdim: bool) -> UOp:
-    n = math.prod(shape_of(x)[a] for a in axes)
-    return fold(x, Ops.ADD, axes, keepdim) / n
+    return fold(x, Ops.ADD, axes, keepdim) / _number_of_elements(x, axes)
+
+
+def _number_of_elements(x: UOp, axes: tuple[int, ...]) -> int | UOp:
+    """How many elements are folded along axes; where a size of a jitted function is among them, in the dtype of x."""
+    n: int | UOp = math.prod(shape_of(x)[a] for a in axes)
+    return n.cast(x.dtype) if isinstance(n, UOp) else n
 
 
 def _extreme(x: UOp, axes: tuple[int, ...], keepdim: bool) -> UOp:

@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from uop_ir import UOp, dtypes
+from uop_ir import index as as_index
+from uop_rewrite import bounds, graph_rewrite, symbolic
 
 from .data import from_array
 from .errors import PositionError, TensorError
 from .graph import broadcast_to, known_device, shape_of
 from .picking import picked, wrapped
-from .shapes import broadcast
+from .shapes import broadcast, size_of
 from .value import Value
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -224,15 +226,22 @@ def _flat(y: UOp, found: Sequence[Positions], device: str | None) -> UOp:
 
 
 def _element(x: UOp, axis: int, at: int) -> UOp:
+    if isinstance(x.shape[axis], UOp):
+        return _without_axis(_sliced_by_size(x, axis, slice(at, at + 1)), axis)
     size = shape_of(x)[axis]
     if not -size <= at < size:
         raise PositionError(f"index: {at} along an axis of size {size}", remedy=f"from {-size} to {size - 1}")
     at %= size
-    cut = x.shrink(_along(x, axis, (at, at + 1), whole=x.shape))
-    return cut.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+    return _without_axis(x.shrink(_along(x, axis, (at, at + 1), whole=x.shape)), axis)
+
+
+def _without_axis(x: UOp, axis: int) -> UOp:
+    return x.reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
 def _sliced(x: UOp, axis: int, item: slice) -> UOp:
+    if isinstance(x.shape[axis], UOp) or any(size_of(n) for n in (item.start, item.stop, item.step)):
+        return _sliced_by_size(x, axis, item)
     size = shape_of(x)[axis]
     try:
         start, stop, step = item.indices(size)
@@ -260,3 +269,29 @@ def _along(
 ) -> list[tuple[int, int | UOp]]:
     """`pair` for one axis; the others whole (of a SHRINK, which gets their sizes) or not padded (None)."""
     return [pair if a == axis else (0, whole[a] if whole else 0) for a in range(x.ndim)]
+
+
+def _sliced_by_size(x: UOp, axis: int, item: slice) -> UOp:
+    """A slice to or from a size of a jitted function, or along an axis that has one: in front, in steps of 1."""
+    if item == slice(None):
+        return x
+    size = x.shape[axis]
+    start, stop = (
+        size_of(n) or (default if n is None else n) for n, default in ((item.start, 0), (item.stop, size))
+    )
+    if item.step not in (None, 1) or any(isinstance(n, int) and n < 0 for n in (start, stop)):
+        raise TensorError(
+            f"index: {item} along an axis whose size varies",
+            remedy="beside a size of a jitted function, from 0 on and in steps of 1",
+        )
+    if not (_at_most(0, start) and _at_most(start, stop) and _at_most(stop, size)):
+        raise TensorError(
+            f"index: {item} may leave the axis",
+            remedy="for all sizes within the bounds given to jit, it must begin, end and lie within",
+        )
+    return x.shrink([(start, stop) if a == axis else (0, s) for a, s in enumerate(x.shape)])
+
+
+def _at_most(one: int | UOp, other: int | UOp) -> bool:
+    """Whether a size is at most another, whatever the sizes that they are made of."""
+    return bool(bounds(graph_rewrite(as_index(other) - one, symbolic))[0] >= 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import index
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from uop_ir import UOp
+from uop_ir import UOp, dtypes
 
 from .errors import PositionError, TensorError
 
@@ -19,9 +19,17 @@ def integers(method: str, given: Sequence[object]) -> tuple[int, ...]:
     if len(given) == 1 and isinstance(given[0], Sequence):
         given = given[0]
     try:
-        return tuple(index(n) for n in given)  # type: ignore[arg-type]  # what is no int is refused here
+        return tuple(size_of(n) or index(n) for n in given)  # type: ignore[arg-type, misc]  # what is no int is refused here
     except TypeError:
         raise TensorError(f"{method}: sizes and axes are ints, not {tuple(given)!r}") from None
+
+
+def size_of(n: object) -> UOp | None:
+    """What stands in shapes for a size of a jitted function (see jit); None for all else."""
+    if isinstance(n, UOp):
+        return n if n.dtype is dtypes.index else None
+    size: UOp | None = getattr(n, "_size", None)
+    return size
 
 
 def one_axis(method: str, ndim: int, axis: int) -> int:
@@ -50,6 +58,8 @@ def axes(method: str, ndim: int, axis: Axis) -> tuple[int, ...]:
 
 def filled(method: str, old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     """`new` with its -1 replaced by the size that keeps the number of elements of `old`."""
+    if any(size_of(n) is not None for n in (*old, *new)):
+        return _filled_around_sizes(method, old, new)
     size, known = prod(old), prod(n for n in new if n != -1)
     unknown = sum(n == -1 for n in new)
     if unknown == 1 and known > 0 and size % known == 0:
@@ -60,6 +70,19 @@ def filled(method: str, old: Sequence[int], new: Sequence[int]) -> tuple[int, ..
             remedy="give sizes with the same product; at most one may be -1",
         )
     return tuple(new)
+
+
+def _filled_around_sizes(method: str, old: Sequence[object], new: Sequence[object]) -> tuple[int, ...]:
+    """`filled` where sizes of a jitted function stand on both sides, or no -1."""
+    before, after = ([n for n in shape if isinstance(n, UOp)] for shape in (old, new))
+    found = tuple(new)
+    if -1 in new:
+        if sorted(map(id, before)) != sorted(map(id, after)):
+            raise TensorError(f"{method}: -1 beside a size of a jitted function", remedy="name each size")
+        ints = ([n for n in shape if isinstance(n, int)] for shape in (old, new))
+        left = iter(filled(method, *ints))
+        found = tuple(n if isinstance(n, UOp) else next(left) for n in new)
+    return cast("tuple[int, ...]", found)
 
 
 def broadcast(method: str, *shapes: Sequence[int | UOp]) -> tuple[int | UOp, ...]:

@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
 from .errors import TensorError
-from .jit_tree import Static
+from .jit_tree import Bounds, Size, Static
 
 #: Values around a function that are part of its signature: they never change, but names may get others.
 SCALARS = (bool, int, float, str, type(None))
 _Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def static_arguments(
-    function: Callable[..., Any], names: Collection[str]
+def marked_arguments(
+    function: Callable[..., Any], static: Collection[str], sizes: Mapping[str, tuple[int, int]]
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], _Call]:
-    """What marks the arguments of the parameters `names` as static.
+    """What marks the arguments of the parameters `static`, and of those that are `sizes`.
 
-    Raises TensorError for a name that is no parameter.
+    Raises TensorError for a name that is no parameter, and for bounds that are no natural numbers in order.
     """
-    if isinstance(names, str):
-        raise TensorError(f"jit: static is {names!r}", remedy="give a list of names of parameters")
+    if isinstance(static, str):
+        raise TensorError(f"jit: static is {static!r}", remedy="give a list of names of parameters")
     signature = inspect.signature(function)
-    for name in names:
+    for name in (*static, *sizes):
         if name not in signature.parameters:
             raise TensorError(f"jit: static {name!r} is no parameter of {signature}")
+    marks: dict[str, Callable[[object], object]] = dict.fromkeys(static, Static)
+    for name, given in sizes.items():
+        bounds: object = given
+        right = isinstance(bounds, tuple) and len(bounds) == 2 and all(type(n) is int for n in bounds)
+        if not right or not 0 <= given[0] <= given[1]:
+            raise TensorError(
+                f"jit: the bounds of {name} are {given!r}", remedy="give (least, greatest), both ints"
+            )
+        marks[name] = partial(Size, bounds=Bounds(name, *given))
 
     def mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = signature.bind(*args, **kwargs)
-        for name in names:
-            if name in bound.arguments:
-                bound.arguments[name] = Static(bound.arguments[name])
+        bound.apply_defaults()
+        for name, made in marks.items():
+            bound.arguments[name] = made(bound.arguments[name])
         return bound.args, bound.kwargs
 
     return mark

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from uop_ir import Ops, Param, UOp, dtypes, get_backend, toposort
+from uop_ir import Ops, Param, UOp, VerifyError, dtypes, get_backend, toposort
 
 from .captured import Captured, GradLeft, GradOf, State
 from .graph import known_device
 from .jit_tree import Tree, flatten
 from .live import LIVE, Capture, JitError, tracing
-from .memory import base, numel
+from .memory import base, numel, view
 from .program import program
 from .realize import duplicate, realize
 from .replay import Replay, Result
@@ -40,14 +40,16 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
         sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
         numbers: list[Tensor] = [
-            Tensor._of(scalar_param(i, n)) if exported else scalars.argument(i, n)
+            Tensor._of(scalar_param(i, n)) if exported else scalars.argument(i, n, given.sizes.get(i))
             for i, n in enumerate(given.numbers)
         ]
         args, kwargs = given.rebuild(arguments, numbers)
-        result = flatten(name, function(*args, **kwargs))
+        with _naming_sizes(name, given):
+            result = flatten(name, function(*args, **kwargs))
         number = {id(a): i for i, a in enumerate(arguments)}
         results = [_result(t, number, outside) for t in result.tensors]
         values = [t.uop for t, r in zip(result.tensors, results, strict=True) if isinstance(r, tuple)]
+        _refuse_symbolic(name, values)
         changed = [t for t in capture.assignments.values() if isinstance(t, Tensor)]
         assigned = [number[id(t)] for t in changed if id(t) in number]
         states = [t for t in changed if id(t) in outside]
@@ -84,6 +86,30 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
         capture.seed,
         capture.drawn,
     )
+
+
+@contextmanager
+def _naming_sizes(name: str, given: Tree) -> Iterator[None]:
+    """Say of errors of methods that take a size for an int, or for an element, that it is one."""
+    try:
+        yield
+    except (TypeError, VerifyError) as error:
+        if not given.sizes or (isinstance(error, TypeError) and "UOp" not in str(error)):
+            raise
+        sizes = " or ".join(bounds.name for bounds in given.sizes.values())
+        raise JitError(
+            f"{name} calls a method that needs to know the size {sizes}: {error}",
+            remedy="call it for the greatest size and slice the result, or name the parameter in static",
+        ) from error
+
+
+def _refuse_symbolic(name: str, values: list[UOp]) -> None:
+    """Raise JitError for a result whose shape is not the same at each call."""
+    if any(isinstance(size, UOp) for value in values for size in value.shape):
+        raise JitError(
+            f"{name} returns a tensor whose shape depends on a size",
+            remedy="reduce that axis before it is returned",
+        )
 
 
 def _grads_left(
@@ -124,7 +150,7 @@ def _placeholders(device: str) -> Iterator[dict[int, Captured]]:
 
 def _placeholder(value: UOp, device: str) -> UOp:
     buffer = UOp.buffer(numel(value.shape), value.dtype, known_device(value) or device)
-    return buffer.reshape(value.shape)
+    return view(buffer, value.shape)
 
 
 def _argument(given: Tensor, device: str) -> Tensor:

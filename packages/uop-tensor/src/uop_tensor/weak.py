@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy.typing as npt
@@ -16,21 +16,26 @@ import numpy.typing as npt
 from uop_ir import DType, Ops, Param, UOp
 
 from .errors import TensorError
+from .jit_tree import Bounds
 from .live import JitError
 from .promotion import DEFAULT
 from .tensor import Tensor
 
+#: What of two sizes makes one.
+SIZES = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
 Number: TypeAlias = "int | float"
 Compute: TypeAlias = "Callable[[Sequence[Number]], Any]"
 
 
 @dataclass(frozen=True, eq=False)
 class Weak:
-    """A number: of which type it is, and how it is computed from the numbers of a call."""
+    """A number: of which type it is, how it is computed from the numbers of a call, and as what size it may stand in
+    shapes, if it may."""
 
     kind: type
     compute: Compute
     trace: Scalars
+    size: UOp | None = None
 
     def node(self, dtype: DType) -> UOp:
         """The number as a scalar of a dtype."""
@@ -70,9 +75,14 @@ class Scalars:
     closed: bool = False
     _params: dict[tuple[Weak, DType], UOp] = field(default_factory=dict)
 
-    def argument(self, number: int, example: Number) -> TracedNumber:
-        """A number among the arguments, of the type of an example."""
-        return TracedNumber._made(Weak(type(example), operator.itemgetter(number), self))
+    def argument(self, number: int, example: Number, bounds: Bounds | None = None) -> TracedNumber:
+        """A number among the arguments, of the type of an example; within bounds, if it is a size."""
+        weak = Weak(type(example), operator.itemgetter(number), self)
+        if bounds is not None:
+            size = UOp.variable(f"size_{bounds.name}", bounds.low, bounds.high)
+            self.scalars[size.arg.name] = Scalar(weak, size.dtype)
+            weak = replace(weak, size=size)
+        return TracedNumber._made(weak)
 
     def close(self) -> None:
         """The trace is over."""
@@ -107,11 +117,17 @@ class TracedNumber(Tensor):
     def _of(cls, uop: UOp) -> Self:
         return Tensor._of(uop)  # type: ignore[return-value]  # what is computed from it is a tensor
 
+    @property
+    def _size(self) -> UOp | None:
+        """What `shapes.size_of` finds: the number as a size."""
+        return self._weak.size
+
     def _refuse(self, what: str) -> NoReturn:
         name = self._weak.trace.function
         raise JitError(
             f"{what} asks for the value of a number while {name} is traced by jit, which serves all values",
-            remedy="name its parameter in jit(static=[...]): each value then has a trace of its own",
+            remedy="name its parameter in jit(static=[...]): each value then has a trace of its own; a size that shall not, "
+            "in jit(sizes={...})",
         )
 
     def _data(self, method: str) -> npt.NDArray[Any]:
@@ -142,18 +158,31 @@ def _binary(name: str, function: Callable[[Any, Any], Any], reflected: bool) -> 
 
     def method(self: TracedNumber, other: object) -> Any:
         own = self._weak
+        size: UOp | int | None
         if isinstance(other, TracedNumber):
-            kind, compute = other._weak.kind, other._weak.compute
+            kind, compute, size = other._weak.kind, other._weak.compute, other._weak.size
         elif type(other) in (bool, int, float):
-            kind, compute = type(other), lambda numbers: other
+            kind, compute, size = type(other), lambda numbers: other, other if type(other) is int else None
         else:
             return beside_tensor(self, other)
         left, right = (compute, own.compute) if reflected else (own.compute, compute)
         together = float if float in (kind, own.kind) or function is operator.truediv else int
         value = lambda numbers: function(left(numbers), right(numbers))
-        return TracedNumber._made(Weak(together, value, own.trace))
+        return TracedNumber._made(
+            Weak(together, value, own.trace, _combined(function, own.size, size, reflected))
+        )
 
     return method
+
+
+def _combined(
+    function: Callable[[Any, Any], Any], own: UOp | None, other: UOp | int | None, reflected: bool
+) -> UOp | None:
+    """The size that a number has which is computed from two, if both are sizes or ints."""
+    if own is None or other is None or function not in SIZES:
+        return None
+    size: UOp = function(other, own) if reflected else function(own, other)
+    return size
 
 
 def _operators() -> None:
