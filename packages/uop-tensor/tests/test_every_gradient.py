@@ -178,6 +178,7 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     "take": (lambda x: x.take(Tensor(I)), [normal(2, 3)]),
     "index_select": (lambda x: x.index_select(1, Tensor(CLASSES)), [normal(2, 3)]),
     "take_along_axis": (lambda x: x.take_along_axis(Tensor(I), 1), [normal(2, 3)]),
+    "take_along_dim": (lambda x: x.take_along_dim(Tensor(I), 1), [normal(2, 3)]),
     "scatter": (lambda x, s: x.scatter(1, Tensor(CLASSES[None]), s), [normal(2, 3), normal(1, 3)]),
     "scatter_add": (lambda x, s: x.scatter_add(1, Tensor(I), s), [normal(2, 3), normal(2, 3)]),
     "scatter_reduce": [
@@ -213,6 +214,12 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     "vecdot": of("vecdot", normal(2, 3), normal(2, 3)),
     "trace": of("trace", normal(3, 3)),
     "matrix_power": of("matrix_power", normal(3, 3), n=3),
+    **{name: of(name, normal(3, 3) + 2 * np.eye(3)) for name in ("det", "inv", "inverse")},
+    "slogdet": (lambda x: x.slogdet()[1], [normal(3, 3) + 2 * np.eye(3)]),
+    "solve": of("solve", normal(3, 3) + 2 * np.eye(3), normal(3, 2)),
+    "solve_triangular": of("solve_triangular", normal(3, 3) + 2 * np.eye(3), normal(3, 2), upper=False),
+    "cholesky": (lambda x: (x @ x.T).cholesky(), [normal(3, 3) + 2 * np.eye(3)]),
+    "qr": (lambda x: x.qr()[0] @ x.qr()[1] + x.qr()[1], [normal(3, 3)]),
     # windows
     "conv1d": of("conv1d", normal(2, 3, 7), normal(2, 3, 2), normal(2), stride=2, padding=1),
     "conv2d": of("conv2d", normal(1, 4, 5, 4), normal(2, 2, 2, 3), normal(2), padding=1, dilation=(2, 1), groups=2),
@@ -280,12 +287,12 @@ NONE = {
     "new tensors": (
         "full zeros ones empty zeros_like empty_like ones_like full_like from_numpy as_tensor arange linspace logspace eye "
         "rand uniform randn normal randint rand_like randn_like randint_like bernoulli scaled_uniform glorot_uniform "
-        "kaiming_uniform kaiming_normal from_dlpack"
+        "kaiming_uniform kaiming_normal from_dlpack randperm multinomial"
     ),
     "of bits, truths and positions": (
         "bitcast eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift "
         "logical_and logical_or logical_xor logical_not isfinite isclose isnan isinf signbit any all argmax argmin "
-        "count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique bincount"
+        "equal allclose count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique bincount"
     ),
     "zero almost everywhere": "sign sgn floor ceil round trunc floor_divide",
     "narrower than what central differences need": "float half bfloat16 int long bool",
