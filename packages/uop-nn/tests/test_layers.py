@@ -231,3 +231,12 @@ def test_too_many_tokens_are_refused() -> None:
     model = Gpt(GptConfig(vocabulary=5, context=4, layers=1, width=4, heads=1), generator())
     with pytest.raises(ModelError, match="5 tokens at once, but the context of the model is 4"):
         model(Tensor(np.zeros((1, 5), np.int32)))
+
+
+def test_the_loss_where_there_are_as_many_tokens_as_places() -> None:
+    model = Gpt(GptConfig(vocabulary=4, context=4, layers=1, width=4, heads=2), np.random.default_rng(0))
+    tokens, targets = np.array([[0, 1, 2, 3], [3, 3, 1, 0]]), np.array([[1, 2, 3, 0], [3, 1, 0, 2]])
+    scores = model(Tensor(tokens)).numpy().astype(np.float64)
+    logs = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+    wanted = -np.take_along_axis(logs, targets[..., None], -1).mean()
+    np.testing.assert_allclose(model.loss(Tensor(tokens), Tensor(targets)).item(), wanted, rtol=1e-5)

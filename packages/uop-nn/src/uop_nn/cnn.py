@@ -7,7 +7,7 @@ import numpy as np
 from uop_tensor import Tensor
 
 from .convolution import Conv2d
-from .layers import Linear
+from .layers import Linear, mean_cross_entropy
 from .module import ModelError, Module, positive
 
 __all__ = ["Cnn"]
@@ -43,4 +43,4 @@ class Cnn(Module):
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """The mean cross-entropy in nats."""
-        return self(images).float().cross_entropy(labels, ignore_index=None)
+        return mean_cross_entropy(self(images), labels)

@@ -11,7 +11,7 @@ from uop_tensor import Tensor
 
 from .attention import STD, Block
 from .cache import CachePosition, KvCache
-from .layers import Dropout, Embedding, Linear
+from .layers import Dropout, Embedding, Linear, mean_cross_entropy
 from .module import ModelError, Module, positive
 from .norms import LayerNorm
 
@@ -84,4 +84,4 @@ class Gpt(Module):
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return self(tokens).float().cross_entropy(targets, ignore_index=None)
+        return mean_cross_entropy(self(tokens), targets)

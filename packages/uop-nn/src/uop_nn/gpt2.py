@@ -15,7 +15,7 @@ from uop_tensor import Tensor
 from . import init
 from .attention import STD, causal_attention
 from .cache import CachePosition, KvCache, LayerCache
-from .layers import Embedding
+from .layers import Embedding, mean_cross_entropy
 from .module import ModelError, Module, positive
 from .norms import LayerNorm
 from .tensor_file import load_safetensors
@@ -158,4 +158,4 @@ class Gpt2(Module):
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return self(tokens).float().cross_entropy(targets, ignore_index=None)
+        return mean_cross_entropy(self(tokens), targets)

@@ -11,7 +11,16 @@ from uop_tensor import Tensor
 from . import init
 from .module import ModelError, Module, positive
 
-__all__ = ["Dropout", "Embedding", "Linear"]
+__all__ = ["Dropout", "Embedding", "Linear", "mean_cross_entropy"]
+
+
+def mean_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
+    """The mean cross-entropy in nats of scores (..., classes) and class numbers (...), all of which count.
+
+    It is f32 for scores of f16 and bf16, so that small steps of the loss are seen; f64 stays.
+    """
+    scores = scores.float() if scores.dtype.bits < 32 else scores
+    return scores.cross_entropy(targets, ignore_index=None, axis=-1)
 
 
 class Linear(Module):

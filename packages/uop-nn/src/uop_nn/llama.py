@@ -10,7 +10,7 @@ from uop_tensor import Tensor
 
 from .attention import STD, causal_attention
 from .cache import CachePosition, KvCache, LayerCache
-from .layers import Embedding, Linear
+from .layers import Embedding, Linear, mean_cross_entropy
 from .module import ModelError, Module, positive
 from .norms import RMSNorm
 
@@ -156,4 +156,4 @@ class Llama(Module):
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return self(tokens).float().cross_entropy(targets, ignore_index=None)
+        return mean_cross_entropy(self(tokens), targets)

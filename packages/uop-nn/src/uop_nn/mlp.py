@@ -6,7 +6,7 @@ import numpy as np
 
 from uop_tensor import Tensor
 
-from .layers import Linear
+from .layers import Linear, mean_cross_entropy
 from .module import Module
 
 __all__ = ["Mlp"]
@@ -34,4 +34,4 @@ class Mlp(Module):
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """The mean cross-entropy in nats."""
-        return self(images).float().cross_entropy(labels, ignore_index=None)
+        return mean_cross_entropy(self(images), labels)
