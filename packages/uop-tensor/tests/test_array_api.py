@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import uop_tensor.array_api as xp
-from uop_tensor import Tensor, TensorError
+from uop_tensor import Tensor, TensorError, jit
 
 pytestmark = pytest.mark.net
 #: The oracle. What is deliberately wrong goes to functions of no type.
@@ -323,6 +323,23 @@ def test_products(dtype: str) -> None:
     both("tensordot", [x, y[0]], 1e-5, axes=1)
     both("tensordot", [x[0], y[0]], 1e-5, axes=0)
     both("tensordot", [x, x], 1e-5, axes=3)
+
+
+def test_gradients_and_jit() -> None:
+    """What the functions return is a tensor like others."""
+    weight = Tensor([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)
+
+    def loss(x: Tensor) -> xp.Array:
+        return xp.sum(xp.square(xp.tanh(xp.matmul(x, weight))))
+
+    x = np.array([[1.0, 2.0], [-0.5, 1.5]], np.float32)
+    loss(xp.asarray(x)).backward()
+    hidden = np.tanh(x @ weight.numpy())
+    assert weight.grad is not None
+    np.testing.assert_allclose(weight.grad.numpy(), x.T @ (2 * hidden * (1 - hidden**2)), rtol=1e-5)
+    found = jit(loss)(xp.asarray(x))
+    assert isinstance(found, xp.Array)
+    np.testing.assert_allclose(found.numpy(), (hidden**2).sum(), rtol=1e-5)
 
 
 def test_products_promote() -> None:

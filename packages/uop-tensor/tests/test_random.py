@@ -142,7 +142,7 @@ def test_the_stream_goes_on() -> None:
     assert Tensor.rand(12).tolist() == first.tolist() + second.tolist() + third
     set_rng_state(state)
     assert Tensor.rand(2, 2).flatten().tolist() == third
-    manual_seed(-1)
+    Tensor.manual_seed(-1)
     assert get_rng_state() == (2**64 - 1, 0)
 
 

@@ -17,6 +17,7 @@ from .graph import known_device
 from .live import capture
 from .promotion import accumulator, as_float
 from .realize import realize
+from .threefry import manual_seed
 from .variates import below, normal, unit
 
 
@@ -36,6 +37,11 @@ class Random(Creation):
 
     Number i of a tensor, row-major, is a function of the seed, of how many were drawn before, and of i.
     """
+
+    @staticmethod
+    def manual_seed(seed: int) -> None:
+        """Start the stream anew; the same as `uop_tensor.manual_seed`."""
+        manual_seed(seed)
 
     @classmethod
     def rand(
