@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -100,6 +100,11 @@ def test_what_a_sampler_refuses(sampler: Sampler) -> None:
     for changed, error, message in wrong:
         with pytest.raises(error, match=message):
             sampler.characters(**{"prompt": "a", "length": 1, **changed})
+
+
+def test_what_is_no_model() -> None:
+    with pytest.raises(SamplingError, match="must be a Module, not str"):
+        Sampler(cast(Any, "gpt"), CharTokenizer("ab"))
 
 
 def test_a_checkpoint_gives_the_model_back(tmp_path: Path) -> None:

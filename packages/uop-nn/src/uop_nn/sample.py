@@ -58,7 +58,9 @@ class Sampler:
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer) -> None:
-        assert isinstance(model, Module)
+        """Raises SamplingError for a model that is no Module."""
+        if not isinstance(model, Module):
+            raise SamplingError(f"a model to sample from must be a Module, not {type(model).__name__}")
         self._cache = model.cache()
 
         def scores(tokens: Tensor, position: int, row: int) -> Tensor:
