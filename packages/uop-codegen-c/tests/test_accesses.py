@@ -1,4 +1,4 @@
-"""Every access is proved in range, or refused: with the node, the interval of its position, and the memory's size."""
+"""Every access is proved in range, guarded, or refused: with the node, the interval of its position, and the memory's size."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OUT, MEMORY = UOp.param(0, 32, dtypes.f32), UOp.param(1, 16, dtypes.f32)
 N = UOp.variable("n", 0, 9)
 
 
-def text(*nests: UOp) -> str:
-    """The C of a program of loops, through all passes from the check on."""
+def text(*nests: UOp, since: str = "bounds") -> str:
+    """The C of a program of loops, through all passes from the check on, or from an earlier one."""
     body = UOp.sink(*nests)
-    *_, (_, root) = stages(body, Freedoms(), "bounds")
+    *_, (_, root) = stages(body, Freedoms(), since)
     order = linearize(root)
     params = [n for n in order if n.op is Ops.PARAM]
     return render("kernel", order, sorted(params, key=lambda p: p.arg.size is None))[1]
@@ -212,6 +212,38 @@ def test_what_is_accepted_stays_inside_when_interpreted(data: st.DataObject) -> 
     for n in range(10):
         memory = {OUT: np.zeros(32, np.float32), MEMORY: np.ones(16, np.float32)}
         run_program(UOp.sink(nest), memory, {N: n})
+
+
+@pytest.mark.parametrize(
+    ("at", "valid"),
+    [
+        (R - 2, (R - 2) * (R - 9) < 1),  # 2 <= r
+        (R * 3 + Q, R * R < 16),
+        (R * 2 + Q - 3, index(2) < (R * R) % 4 + R),
+    ],
+    ids=str,
+)
+def test_what_only_its_mask_keeps_in_range_is_guarded(at: UOp, valid: UOp) -> None:
+    """Masks of movement ops, which are right. Those of loops written by hand may not be, and are refused."""
+    nest = reads(MEMORY.index(at, valid))
+    with pytest.raises(BoundsError):
+        text(nest)
+    assert text(nest, since="guard")
+    _, guarded = next(stages(UOp.sink(nest), Freedoms(), "guard"))
+    data = np.arange(1, 17, dtype=np.float32)
+    memory = [{OUT: np.zeros(32, np.float32), MEMORY: data} for _ in range(2)]
+    run_program(UOp.sink(nest), memory[0])
+    run_program(guarded, memory[1])
+    np.testing.assert_array_equal(memory[0][OUT], memory[1][OUT])
+
+
+def test_what_follows_from_a_mask_by_more_than_intervals_needs_no_guard() -> None:
+    """The windows of a pool from behind: at r - q even."""
+    q, windows = (R - Q + 1) // 2, (R + Q + 1) % 2 < 1
+    at = q * 2 + UOp.range(2, 3) - 1
+    valid = windows & (UOp.range(2, 3) * 2 + R > Q) & (Q < 2) & (R < 5)
+    body = UOp.sink(OUT.index(R).store(MEMORY.index(at, valid).load()).end(R, Q, UOp.range(2, 3)))
+    assert next(stages(body, Freedoms(), "guard")) == ("guard", body)
 
 
 def test_a_condition_holds_up_to_its_end() -> None:

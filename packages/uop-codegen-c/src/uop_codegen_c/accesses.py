@@ -1,4 +1,4 @@
-"""Accesses: each is proved to stay in its memory, or refused; and how many bits their arithmetic needs. Week 2.
+"""Accesses: each is proved to stay in its memory, guarded or refused; and how many bits their arithmetic needs. Week 2.
 
 A position must be in range for all values of its ranges and of what is loaded, by its bounds; behind a validity, where
 the validity holds. What cannot be proved is refused: a kernel never relies on its data to be good.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes
+from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes, index
 from uop_rewrite import bounds, bounds_given, build, linear
 
 from .demands import simplify
@@ -27,16 +27,57 @@ def check_accesses(program: Iterable[UOp]) -> None:
     Raises BoundsError for one that may not, with the node, the interval of its position and the size.
     """
     for node, condition in _under_conditions(program):
-        if node.op in (Ops.LOAD, Ops.STORE):
-            place = node.src[0]
-            low, high = _reach(place, condition)
-            size = length(place.src[0])
-            if low <= high and not 0 <= low <= high < size and not _never_runs(place):
-                raise BoundsError(
-                    f"{_expression(place)}: elements {low} to {high} of {_memory(place)}, which has {size}",
-                    remedy="INDEX with a validity that keeps it in range",
-                    node=place,
-                )
+        if node.op in (Ops.LOAD, Ops.STORE) and not _is_proved(node.src[0], condition):
+            raise _may_leave(node.src[0], condition)
+
+
+def guard_accesses(root: UOp) -> UOp:
+    """A program at loop level in which each access whose validity does not prove it in range is valid only there.
+
+    For what index maps have made: no position is out of range under their validity, but it can take more to see it
+    than intervals and simplification.
+    """
+    guarded: dict[UOp, UOp] = {}
+    for node, condition in _under_conditions(root.toposort()):
+        if (
+            node.op in (Ops.LOAD, Ops.STORE)
+            and len(node.src[0].src) == 3
+            and not _is_proved(node.src[0], condition)
+        ):
+            memory, at, valid = node.src[0].src
+            guarded[node.src[0]] = node.src[0].replace(
+                src=(memory, at, valid & _least(at) & _most(at, memory))
+            )
+    return root.substitute(guarded) if guarded else root
+
+
+def _least(at: UOp) -> UOp:
+    return index(-1) < at
+
+
+def _most(at: UOp, memory: UOp) -> UOp:
+    return at < index(length(memory))
+
+
+def _is_proved(place: UOp, condition: UOp | None) -> bool:
+    """By intervals; else as what simplification sees to follow from the condition."""
+    low, high = _reach(place, condition)
+    if low > high or 0 <= low <= high < length(place.src[0]) or _never_runs(place):
+        return True
+    if condition is None or condition.shape or place.src[1].shape:
+        return False
+    memory, at = place.src[:2]
+    known = simplify(condition)
+    return simplify(known & _least(at)) is known and simplify(known & _most(at, memory)) is known
+
+
+def _may_leave(place: UOp, condition: UOp | None) -> BoundsError:
+    low, high = _reach(place, condition)
+    return BoundsError(
+        f"{_expression(place)}: elements {low} to {high} of {_memory(place)}, which has {length(place.src[0])}",
+        remedy="INDEX with a validity that keeps it in range",
+        node=place,
+    )
 
 
 def _reach(place: UOp, condition: UOp | None) -> Interval:

@@ -21,7 +21,7 @@ from uop_rewrite import (
     spread,
 )
 
-from .accesses import check_accesses
+from .accesses import check_accesses, guard_accesses
 from .accumulate import accumulate
 from .expand import expand
 from .freedoms import Freedoms, current_freedoms
@@ -71,6 +71,15 @@ class Carry(Pass):
 
     def run(self, root: UOp) -> UOp:
         return scatter(carry_prefixes(root, self.reassociate))
+
+
+@dataclass(frozen=True)
+class Guard(Pass):
+    name: ClassVar = "guard"
+    purpose: ClassVar = "masked accesses that are hard to prove in range, masked by it too"
+
+    def run(self, root: UOp) -> UOp:
+        return guard_accesses(root)
 
 
 @dataclass(frozen=True)
@@ -143,6 +152,12 @@ class Resimplify(Simplify):
 
 
 @dataclass(frozen=True)
+class Reguard(Guard):
+    name: ClassVar = "reguard"
+    purpose: ClassVar = "the same where a guard has gone, since the rest of the mask implies it"
+
+
+@dataclass(frozen=True)
 class Spread(Pass):
     name: ClassVar = "spread"
     purpose: ClassVar = "index sums term by term, each in the loop that it needs"
@@ -157,6 +172,7 @@ def lowering(freedoms: Freedoms, machine: Machine | None = None) -> tuple[Pass, 
         Rangeify(),
         Simplify(collapse=True),
         Carry(freedoms.reassociate),
+        Guard(),
         CheckBounds(),
         Optimize(freedoms, machine),
         Expand(),
@@ -164,6 +180,7 @@ def lowering(freedoms: Freedoms, machine: Machine | None = None) -> tuple[Pass, 
         Widen(),
         Accumulate(freedoms.contract),
         Resimplify(),
+        Reguard(),
         Spread(),
     )
 
@@ -177,7 +194,8 @@ PASSES = lowering(Freedoms())
 ORDER: tuple[Before, ...] = (
     Before("rangeify", "simplify", "simplify works on indices"),
     Before("simplify", "carry", "masks are read off simplified comparisons"),
-    Before("carry", "bounds", "it moves loads and stores"),
+    Before("carry", "guard", "it moves loads and stores"),
+    Before("guard", "bounds", "what it guards is in range"),
     Before("carry", "optimize", "a loop that carries a value is not split"),
     Before("simplify", "bounds", "bounds are tight on simplified indices"),
     Before("simplify", "optimize", "strides are read off simplified indices"),
@@ -185,6 +203,7 @@ ORDER: tuple[Before, ...] = (
     Before("expand", "accumulate", "an accumulator is needed for each copy and lane"),
     Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
     Before("define", "resimplify", "definitions bring constants"),
+    Before("resimplify", "reguard", "nothing after it may take a guard away"),
     Before("resimplify", "spread", "what simplifies makes sums short, not easy to hoist"),
 )
 check_order(PASSES, ORDER)
