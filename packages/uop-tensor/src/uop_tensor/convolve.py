@@ -46,22 +46,56 @@ def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
 def deconvolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes, cuts: Sizes, lengths: Sizes) -> UOp:
     """x (batch, groups, channels, *places), w (groups, channels, outputs, *size): (batch, groups, outputs, *lengths).
 
-    A convolution with the weights reversed, of `x` with zeros between and around its elements. Of the space that it
-    fills `cuts` elements are left out in front.
+    A convolution with the weights reversed, of `x` with zeros around it. Of the space that it fills `cuts` elements are
+    left out in front. With a stride s, the elements q * s + r see each s-th weight only, those from r on: the weights of
+    the s phases r are weights of as many outputs, which are put side by side at the end, and no zero stands between the
+    elements of `x`. With a dilation too, zeros do.
     """
     space = len(stride)
-    wide = x
-    for axis, s in enumerate(stride, 3):
-        wide = spread(wide, axis, s)
+    phases = tuple(s if d == 1 else 1 for s, d in zip(stride, dilation, strict=True))
+    wide, outputs = x, shape_of(w)[2]
+    for axis, (s, p) in enumerate(zip(stride, phases, strict=True), 3):
+        wide = spread(wide, axis, s // p)
+    w = _phased(w, phases)
+    skipped = [c // p for c, p in zip(cuts, phases, strict=True)]
+    turns = [-(-(c + n) // p) - q for c, n, p, q in zip(cuts, lengths, phases, skipped, strict=True)]
     around = [
-        (d * (k - 1) - c, n + c - m)
-        for d, k, c, n, m in zip(dilation, shape_of(w)[3:], cuts, lengths, shape_of(wide)[3:], strict=True)
+        (d * (k - 1) - q, n + q - m)
+        for d, k, q, n, m in zip(dilation, shape_of(w)[3:], skipped, turns, shape_of(wide)[3:], strict=True)
     ]
     wide = wide.pad([(0, 0)] * 3 + [(max(before, 0), max(after, 0)) for before, after in around])
     for axis, (before, after) in enumerate(around, 3):
         wide = cut(wide, axis, max(-before, 0), shape_of(wide)[axis] - max(-after, 0))
     flipped = w.flip([a > 2 for a in range(w.ndim)]).permute((0, 2, 1, *range(3, 3 + space)))
-    return convolve(wide if wide is x else stored(wide), flipped, (1,) * space, dilation)
+    value = convolve(wide if wide is x else stored(wide), flipped, (1,) * space, dilation)
+    value = _side_by_side(value, outputs, phases)
+    for axis, (c, q, p, n) in enumerate(zip(cuts, skipped, phases, lengths, strict=True), 3):
+        value = cut(value, axis, c - q * p, c - q * p + n)
+    return value
+
+
+def _phased(w: UOp, phases: Sizes) -> UOp:
+    """Weights (groups, channels, outputs, *size) of each phase: (groups, channels, outputs * phases, *size / phases)."""
+    space = len(phases)
+    if phases == (1,) * space:
+        return w
+    turns = [-(-k // p) for k, p in zip(shape_of(w)[3:], phases, strict=True)]
+    missing = [n * p - k for n, p, k in zip(turns, phases, shape_of(w)[3:], strict=True)]
+    w = w.pad([(0, 0)] * 3 + [(0, n) for n in missing])
+    w = w.reshape((*w.shape[:3], *(n for pair in zip(turns, phases, strict=True) for n in pair)))
+    w = w.permute((0, 1, 2, *range(4, w.ndim, 2), *range(3, w.ndim, 2)))
+    return w.reshape((*w.shape[:2], prod(shape_of(w)[2 : 3 + space]), *turns))
+
+
+def _side_by_side(y: UOp, outputs: int, phases: Sizes) -> UOp:
+    """(batch, groups, outputs * phases, *places): (batch, groups, outputs, *(places * phases))."""
+    space = len(phases)
+    if phases == (1,) * space:
+        return y
+    batch, groups, _, *places = shape_of(y)
+    y = y.reshape((batch, groups, outputs, *phases, *places))
+    y = y.permute((0, 1, 2, *(a for n in range(space) for a in (3 + space + n, 3 + n))))
+    return y.reshape((batch, groups, outputs, *(n * p for n, p in zip(places, phases, strict=True))))
 
 
 def _large(w: UOp, products: int) -> bool:

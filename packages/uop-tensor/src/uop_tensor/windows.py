@@ -50,9 +50,28 @@ def unwindow(g: UOp, lengths: Sizes, stride: Sizes, dilation: Sizes) -> UOp:
     value = g.permute((*range(first), *(a for n in range(spatial) for a in (first + spatial + n, first + n))))
     for number, (length, s, d) in enumerate(zip(lengths, stride, dilation, strict=True)):
         axis = first + 2 * number
-        value = _delayed(spread(value, axis + 1, s), axis, d, length)
+        value = (
+            _put_back(value, axis, length, s)
+            if d == 1
+            else _delayed(spread(value, axis + 1, s), axis, d, length)
+        )
     total = fold(value.cast(accumulator(g.dtype)), Ops.ADD, range(first, value.ndim, 2)).cast(g.dtype)
     return _with_rule(total, g, lambda h: windows(h, size, stride, dilation))
+
+
+def _put_back(x: UOp, axis: int, length: int, stride: int) -> UOp:
+    """Elements of windows and places, (size, places), where they came from: (rows, length), whose rows add up to it.
+
+    With a stride s, the elements q * s + r come from each s-th element of a window only, those from r on: s elements of a
+    place stand side by side, and rows are shifted by turns of s elements.
+    """
+    size, places = shape_of(x)[axis : axis + 2]
+    rows = -(-size // stride)
+    turns = max(-(-length // stride), places + rows - 1)
+    x = _grow(x, axis, 0, rows * stride - size)
+    x = x.reshape((*x.shape[:axis], rows, stride, *x.shape[axis + 1 :]))
+    x = x.permute((*range(axis + 1), axis + 2, axis + 1, *range(axis + 3, x.ndim)))
+    return cut(_flat(_delayed(x, axis, 1, turns), axis + 1), axis + 1, 0, length)
 
 
 def _with_rule(value: UOp, x: UOp, rule: Callable[[UOp], UOp]) -> UOp:
