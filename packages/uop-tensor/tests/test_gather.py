@@ -61,7 +61,7 @@ def test_take_along_axis_broadcasts() -> None:
 
 
 def test_names_of_torch() -> None:
-    x = Tensor([[1, 2], [3, 4]])
+    x: Any = Tensor([[1, 2], [3, 4]])  # the other names are not in the signatures
     assert x.gather(dim=1, index=[[1], [0]]).tolist() == [[2], [3]]
     assert x.take_along_dim([[1], [0]], dim=1).tolist() == [[2], [3]]
     assert x.diagonal(offset=1, dim1=0, dim2=1).tolist() == [2]
