@@ -171,10 +171,14 @@ class Convolution(Ordering):
                 f"{method}: {self.shape} and a weight of shape {weight.shape} in {groups} groups",
                 remedy="the weight is (channels, out / groups, *size), and groups divides channels",
             )
-        names = {"stride": (stride, 1), "dilation": (dilation, 1), "padding": (padding, 0)}
         strides, dilations, cuts, more = (
             each(method, name, given, space, least)
-            for name, (given, least) in {**names, "output_padding": (output_padding, 0)}.items()
+            for name, given, least in (
+                ("stride", stride, 1),
+                ("dilation", dilation, 1),
+                ("padding", padding, 0),
+                ("output_padding", output_padding, 0),
+            )
         )
         if any(m >= max(s, d) for m, s, d in zip(more, strides, dilations, strict=True)):
             raise TensorError(

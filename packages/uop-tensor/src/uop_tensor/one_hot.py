@@ -7,7 +7,7 @@ is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 
 from uop_ir import INDEX_MAPS, Ops, UOp, index, index_map
@@ -20,21 +20,31 @@ Index = tuple[UOp, ...]
 
 def scatters(node: UOp) -> bool:
     """Whether a value is a fold over a one-hot mask of an axis that it keeps, worth to be stored. Kept in its memo."""
+    return pays_stored(node, "scatters", _scatters)
+
+
+def pays_stored(node: UOp, name: str, has_form: Callable[[UOp, Index, set[UOp]], bool]) -> bool:
+    """Whether a value is a fold of some form, and worth to be stored: what that costs is less than what it saves.
+
+    `has_form` is given what is folded, the index in it of an element of the value and of its fold, and the ranges of
+    the fold. What was found is kept in the value's memo, by `name`.
+    """
     if node.op is not Ops.REDUCE:
         return False
-    if "scatters" not in node.memo:
-        elements = prod(map(extent, node.src[0].shape[node.ndim :]))
-        pays = numel(node.shape) * (STORE + LOAD) < numel(node.shape) * elements
-        node.memo["scatters"] = pays and _scatters(node)
-    found: bool = node.memo["scatters"]
-    return found
+    if name not in node.memo:
+        source = node.src[0]
+        elements = prod(map(extent, source.shape[node.ndim :]))
+        found = numel(node.shape) * (STORE + LOAD) < numel(node.shape) * elements
+        if found:
+            at = tuple(index(0) if d == 1 else UOp.range(d, number) for number, d in enumerate(source.shape))
+            folded = {i for i in at[node.ndim :] if i.op is Ops.RANGE}
+            found = has_form(*origin(source, at), folded)
+        node.memo[name] = found
+    kept: bool = node.memo[name]
+    return kept
 
 
-def _scatters(node: UOp) -> bool:
-    source = node.src[0]
-    at = tuple(index(0) if d == 1 else UOp.range(d, number) for number, d in enumerate(source.shape))
-    summed = {i for i in at[node.ndim :] if i.op is Ops.RANGE}
-    value, at = origin(source, at)
+def _scatters(value: UOp, at: Index, summed: set[UOp]) -> bool:
     if value.op is Ops.CAST or value.op is Ops.WHERE:
         for mask, place in conditions(value.src[0], operand(value.src[0], at)):
             sides = [leaves(s, operand(s, place)) for s in mask.src] if mask.op is Ops.CMPEQ else []

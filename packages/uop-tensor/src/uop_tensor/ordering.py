@@ -69,13 +69,10 @@ class Ordering(Gather):
 
         `quantile(0.5)` is the mean of the middle two.
         """
+        self._nonempty("median", axis)
         x = self.reshape(-1) if axis is None else self
         at = shapes.one_axis("median", x.ndim, 0 if axis is None else axis)
         size = x.shape[at]
-        if size == 0:
-            raise TensorError(
-                f"median: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
-            )
         found = order(x.uop, at, False)
         last = picked_along(x.uop, found, at).shrink(
             [(size - 1 if a == at else 0, s) for a, s in enumerate(x.shape)]
@@ -114,13 +111,10 @@ class Ordering(Gather):
             raise TensorError(
                 f"quantile: interpolation={interpolation!r}", remedy=f"one of {', '.join(_BETWEEN)}"
             )
+        self._nonempty("quantile", axis)
         x = self.reshape(-1) if axis is None else self
         at = shapes.one_axis("quantile", x.ndim, 0 if axis is None else axis)
         size = x.shape[at]
-        if size == 0:
-            raise TensorError(
-                f"quantile: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
-            )
         dtype = as_float(self.dtype)
         node = x.uop.cast(dtype)
         ordered = picked_along(node, order(node, at, False), at).cast(accumulator(dtype))

@@ -6,34 +6,19 @@ axis is long where it is a part of something else. So it is stored.
 
 from __future__ import annotations
 
-from math import prod
+from uop_ir import Ops, UOp
 
-from uop_ir import Ops, UOp, index
-
-from .cost import LOAD, STORE
-from .memory import extent, numel
-from .one_hot import conditions, leaves, operand, origin
+from .one_hot import Index, conditions, leaves, operand, pays_stored
 
 
 def folds_prefix(node: UOp) -> bool:
     """Whether a value folds what an order of two axes chooses, one that it keeps and one that it folds, of values that do
     not depend on the former, and is worth to be stored. Kept in its memo.
     """
-    if node.op is not Ops.REDUCE:
-        return False
-    if "folds_prefix" not in node.memo:
-        elements = prod(map(extent, node.src[0].shape[node.ndim :]))
-        pays = numel(node.shape) * (STORE + LOAD) < numel(node.shape) * elements
-        node.memo["folds_prefix"] = pays and _folds_prefix(node)
-    found: bool = node.memo["folds_prefix"]
-    return found
+    return pays_stored(node, "folds_prefix", _folds_prefix)
 
 
-def _folds_prefix(node: UOp) -> bool:
-    source = node.src[0]
-    at = tuple(index(0) if d == 1 else UOp.range(d, number) for number, d in enumerate(source.shape))
-    folded = {i for i in at[node.ndim :] if i.op is Ops.RANGE}
-    value, at = origin(source, at)
+def _folds_prefix(value: UOp, at: Index, folded: set[UOp]) -> bool:
     if value.op is not Ops.WHERE:
         return False
     used = set[UOp]().union(*leaves(value.src[1], operand(value.src[1], at)))

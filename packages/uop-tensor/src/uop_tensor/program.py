@@ -154,7 +154,7 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
     values = list(values)
     nodes = toposort(values)
     if any(n.op is Ops.AFTER and len(n.src) > 1 for n in nodes):
-        alone = dict(zip(nodes, _alone(nodes), strict=True))
+        alone = _alone(nodes)
         values = [alone[v] for v in values]
         nodes = toposort(values)
     new: dict[UOp, UOp] = {}
@@ -181,14 +181,14 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
     return list(roots), list(buffers)
 
 
-def _alone(nodes: Iterable[UOp]) -> list[UOp]:
+def _alone(nodes: Iterable[UOp]) -> dict[UOp, UOp]:
     """What nodes in topological order become without that through which gradients are led, which is not computed."""
     new: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple(new[s] for s in node.src)
         led = node.op is Ops.AFTER and len(src) > 1
         new[node] = src[0] if led else node if src == node.src else node.replace(src=src)
-    return list(new.values())
+    return new
 
 
 def _stack(sources: tuple[UOp, ...]) -> UOp:

@@ -100,6 +100,7 @@ class Reduction(Random):
         return self._of(self._first("argmin", axis, keepdim, mirrored=True))
 
     def _first(self, method: str, axis: int | None, keepdim: bool, mirrored: bool) -> UOp:
+        self._nonempty(method, axis)
         x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
         if mirrored:
             x = -x if x.dtype.is_float else compose.invert(x)
@@ -107,10 +108,6 @@ class Reduction(Random):
             x = x.reshape((self.numel(),))
         at = shapes.one_axis(method, x.ndim, 0 if axis is None else axis)
         size = shape_of(x)[at]
-        if size == 0:
-            raise TensorError(
-                f"{method}: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
-            )
         found = x.eq(fold(x, Ops.MAX, (at,), keepdim=True))
         if x.dtype.is_float:
             found = found | compose.is_nan(x)
