@@ -289,6 +289,15 @@ def test_minimum_maximum_clip() -> None:
     np.testing.assert_array_equal(Tensor(x).clip(-1, 2).numpy(), np.clip(x, -1, 2))
     np.testing.assert_array_equal(Tensor(x).clip(max=2).numpy(), np.minimum(x, 2))
     assert Tensor([1.0, 5.0]).clip(4, 2).tolist() == [2, 2]
+    assert np.isnan(
+        Tensor([1.0, np.nan, 3.0]).clip(Tensor([np.nan, 0.0, 0.0]), Tensor([2.0, 2.0, np.nan])).numpy()
+    ).all()
+    assert Tensor([True, False]).clip(True).tolist() == [True, True]
+    assert Tensor([[]]).clip(0, 1).shape == (1, 0)
+    least, greatest = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    ends = Tensor(np.array([least, greatest], np.int32))
+    assert ends.clip(least, greatest).tolist() == [least, greatest]
+    assert ends.clip(0, greatest - 1).tolist() == [0, greatest - 1]
 
 
 def test_where() -> None:

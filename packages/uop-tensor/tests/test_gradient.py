@@ -263,6 +263,13 @@ def test_products_with_zeros() -> None:
     assert slope(lambda t: t.prod(1), [[0, 5], [2, -0.0]]) == [[[5, 0], [0, 2]]]
 
 
+def test_products_of_what_is_empty_single_or_infinite() -> None:
+    assert slope(lambda t: t.prod(), 3.0) == [1]
+    assert slope(lambda t: t.prod(1), [[2.0], [3.0]]) == [[[1], [1]]]
+    assert slope(lambda t: t.prod(1), np.zeros((2, 0))) == [[[], []]]
+    assert slope(lambda t: t.prod(), [math.inf, 3, 2]) == [[6, math.inf, math.inf]]
+
+
 def test_second_derivatives_of_products_with_zeros() -> None:
     weights = Tensor([1.0, 2.0, 3.0, 4.0]).double()
 
