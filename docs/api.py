@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -22,7 +23,7 @@ def methods() -> str:
     for layer in reversed(Tensor.__mro__):
         rows = [row for name, member in vars(layer).items() for row in _row(layer, name, member)]
         if layer.__module__.startswith(f"{uop_tensor.__name__}.") and rows:
-            about = TITLE.match(inspect.getmodule(layer).__doc__ or "")  # type: ignore[union-attr]
+            about = TITLE.match(sys.modules[layer.__module__].__doc__ or "")
             assert about is not None
             parts.append(f"\n### {about[1]}\n\n| method | |\n|---|---|\n{''.join(rows)}")
     return "".join(parts) + "\n"
@@ -51,7 +52,7 @@ def signature(function: Callable[..., Any]) -> str:
         if p.kind is p.KEYWORD_ONLY and not starred:
             shown.append("*")
         starred |= p.kind in (p.VAR_POSITIONAL, p.KEYWORD_ONLY)
-        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         default = "" if p.default is p.empty else f"={_shown(p.default)}"
         shown.append(f"{star}{p.name}{default}")
     return f"({', '.join(shown)})"

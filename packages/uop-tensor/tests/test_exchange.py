@@ -157,7 +157,9 @@ def test_a_dtype_without_counterpart() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [np.asarray, Tensor.from_dlpack, lambda t: t.__dlpack__(), pickle.dumps], ids=str
+    "method",
+    [np.asarray, Tensor.from_dlpack, lambda t: t.__dlpack__(), pickle.dumps],
+    ids=["asarray", "from_dlpack", "dlpack", "pickle"],
 )
 def test_a_trace_has_no_memory(method: Callable[[Tensor], object]) -> None:
     @jit

@@ -12,6 +12,7 @@ from .backend import (
 )
 from .cli import CommandParser
 from .definitions import definition
+from .dlpack import recode_dlpack
 from .drawing import to_dot, to_svg
 from .dtype import Const, DType, Kind, by_name, dtypes, from_numpy
 from .errors import BackendError, BoundsError, ParseError, Span, UopError, VerifyError
@@ -83,6 +84,7 @@ __all__ = [
     "promote",
     "read_settings",
     "read_uir",
+    "recode_dlpack",
     "run_program",
     "settings",
     "sizes",

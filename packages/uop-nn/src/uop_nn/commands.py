@@ -11,6 +11,7 @@ from uop_ir import CommandParser
 
 from .checkpoint import CheckpointError, load_checkpoint
 from .choice import TEMPERATURE
+from .interrupt import Interrupt
 from .options import TrainOptions, add_options, read_config, resumed
 from .recipes import learning_rate
 from .sample import Sampler, default_prompt, load_gpt
@@ -100,8 +101,11 @@ def sample(argv: list[str]) -> int:
     )
     if options.prompt is not None:
         print(prompt, end="", flush=True)
-    for character in characters:
-        print(character, end="", flush=True)
+    with Interrupt() as interrupt:  # raised in a weakref's callback, an exception would be lost
+        for character in characters:
+            print(character, end="", flush=True)
+            if interrupt.asked:
+                raise KeyboardInterrupt
     print()
     return 0
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import HostMemory, UOp, dtypes, get_backend
+from uop_ir import HostMemory, UOp, dtypes, get_backend, recode_dlpack
 
 from .data import dtype_of, from_array
 from .errors import ShareError
@@ -20,9 +18,6 @@ from .sampling import Sampling
 CPU = (1, 0)
 #: DLPack's codes of kinds of numbers, of which NumPy knows the first.
 UNSIGNED, BFLOAT = 1, 4
-#: Where a tensor begins in what a capsule of this name points to, and the code of its dtype in the tensor.
-CAPSULES = {b"dltensor": 0, b"dltensor_versioned": 32}
-CODE = 20
 
 
 class Exchange(Sampling):
@@ -108,7 +103,7 @@ class Exchange(Sampling):
         if self.dtype is not dtypes.bf16:
             return _capsule(array, max_version)
         capsule = _capsule(array.view(np.uint16), max_version)
-        _recode(capsule, {UNSIGNED: BFLOAT})
+        recode_dlpack(capsule, {UNSIGNED: BFLOAT})
         return capsule
 
     @classmethod
@@ -182,18 +177,5 @@ class _Producer:
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._x.__dlpack__(**options)
-        self.bfloat = _recode(capsule, {BFLOAT: UNSIGNED})
+        self.bfloat = recode_dlpack(capsule, {BFLOAT: UNSIGNED})
         return capsule
-
-
-def _recode(capsule: Any, codes: Mapping[int, int]) -> bool:
-    """Whether the dtype of a capsule has one of these codes; it gets another one, of the same width."""
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    called = name(capsule)
-    code = ctypes.c_uint8.from_address(pointer(capsule, called) + CAPSULES[called] + CODE)
-    found = code.value in codes
-    code.value = codes.get(code.value, code.value)
-    return found
