@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from uop_ir import Ops, UOp
+from uop_ir import Ops, UOp, dtypes
 
 from .promotion import accumulator
 
@@ -49,8 +49,8 @@ def detach(x: UOp) -> UOp:
 
 
 def is_detached(x: UOp) -> bool:
-    """Whether no gradient flows through `x`."""
-    return x.op is Ops.AFTER and len(x.src) == 1
+    """Whether no gradient flows through `x`: an AFTER behind nothing but effects."""
+    return x.op is Ops.AFTER and all(s.dtype is dtypes.void for s in x.src[1:])
 
 
 def with_gradient_of(x: UOp, *through: UOp) -> UOp:
