@@ -44,11 +44,8 @@ class Conv1d(Module):
     ) -> None:
         """Raises ModelError for sizes that are not positive, and unless the groups divide inputs and outputs."""
         kernel = _kernel(inputs, outputs, kernel_size, self.axes, groups)
-        check_generator(generator)
         shape = (outputs, inputs // groups, *kernel)
-        bound = 1 / math.sqrt(init.fans(shape)[0])
-        self.weight = init.uniform(generator, shape, bound)
-        self.bias = init.uniform(generator, (outputs,), bound) if bias else None
+        self.weight, self.bias = _weights(generator, shape, outputs, bias)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -90,11 +87,8 @@ class ConvTranspose2d(Module):
     ) -> None:
         """Raises ModelError for sizes that are not positive, and unless the groups divide inputs and outputs."""
         kernel = _kernel(inputs, outputs, kernel_size, 2, groups)
-        check_generator(generator)
         shape = (inputs, outputs // groups, *kernel)
-        bound = 1 / math.sqrt(init.fans(shape)[0])
-        self.weight = init.uniform(generator, shape, bound)
-        self.bias = init.uniform(generator, (outputs,), bound) if bias else None
+        self.weight, self.bias = _weights(generator, shape, outputs, bias)
         self.stride, self.padding, self.output_padding = stride, padding, output_padding
         self.dilation, self.groups = dilation, groups
 
@@ -141,6 +135,15 @@ class AvgPool2d(Module):
 
 def _two(size: Each) -> Each:
     return (size, size) if isinstance(size, int) else size
+
+
+def _weights(
+    generator: np.random.Generator | None, shape: tuple[int, ...], outputs: int, bias: bool
+) -> tuple[Tensor, Tensor | None]:
+    """A weight and, if wanted, a bias, uniform within 1 / sqrt(fan in)."""
+    check_generator(generator)
+    bound = 1 / math.sqrt(init.fans(shape)[0])
+    return init.uniform(generator, shape, bound), init.uniform(generator, (outputs,), bound) if bias else None
 
 
 def _kernel(inputs: int, outputs: int, size: Each, axes: int, groups: int) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ from uop_tensor import Tensor
 
 from .attention import STD, Block
 from .cache import CachePosition, KvCache
-from .layers import Dropout, Embedding, Linear, mean_cross_entropy
-from .module import ModelError, Module, positive
+from .causal import CausalModel
+from .layers import Dropout, Embedding, Linear
+from .module import positive
 from .norms import LayerNorm
 
 __all__ = ["Gpt", "GptConfig"]
@@ -33,7 +34,7 @@ class GptConfig:
     dropout: float = 0.0
 
 
-class Gpt(Module):
+class Gpt(CausalModel):
     """Pre-norm, learned positions, an output layer of its own weights, no biases in Linear layers.
 
     111,360 parameters for 65 tokens and the sizes that GptConfig has by default.
@@ -42,7 +43,7 @@ class Gpt(Module):
     def __init__(self, config: GptConfig, generator: np.random.Generator | None = None) -> None:
         """Raises ModelError for sizes that are not positive, and unless the heads divide the width."""
         positive(layers=config.layers)
-        self.config = config
+        self.config: GptConfig = config
         # Each block adds to the stream twice: weaker last layers keep its variance from growing (GPT-2).
         out_std = STD / math.sqrt(2 * config.layers)
         width = config.width
@@ -62,26 +63,15 @@ class Gpt(Module):
 
         With a cache, the tokens continue what it has; see `KvCache`.
         """
-        time = tokens.shape[-1]
-        if time > self.config.context:
-            raise ModelError(f"{time} tokens at once, but the context of the model is {self.config.context}")
+        time = self.time(tokens)
         places = self.position.weight[:time] if cache is None else self.position(cache.positions)
         x = self.dropout(self.token(tokens) + places)
         for number, block in enumerate(self.blocks):
             x = block(x, None if cache is None else cache.layers[number])
         return self.head(self.norm(x))
 
-    @property
-    def context(self) -> int:
-        """How many tokens it sees at once."""
-        return self.config.context
-
     def cache(self, batch: int = 1) -> KvCache:
         """An empty cache for texts of `batch` lines."""
         c = self.config
         dtype = self.head.weight.dtype
         return KvCache(c.layers, batch, c.heads, c.context, c.width // c.heads, dtype)
-
-    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return mean_cross_entropy(self(tokens), targets)

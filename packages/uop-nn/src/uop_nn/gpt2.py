@@ -15,7 +15,8 @@ from uop_tensor import Tensor
 from . import init
 from .attention import STD, causal_attention
 from .cache import CachePosition, KvCache, LayerCache
-from .layers import Embedding, mean_cross_entropy
+from .causal import CausalModel
+from .layers import Embedding
 from .module import ModelError, Module, positive
 from .norms import LayerNorm
 from .tensor_file import load_safetensors
@@ -85,7 +86,7 @@ class Block(Module):
         return x + self.mlp(self.ln_2(x))
 
 
-class Gpt2(Module):
+class Gpt2(CausalModel):
     """GPT-2 (Radford et al., 2019): the output layer is the table of the tokens, `wte`."""
 
     def __init__(
@@ -96,7 +97,7 @@ class Gpt2(Module):
         positive(**vars(config))
         if config.width % config.heads:
             raise ModelError(f"a width of {config.width} does not divide into {config.heads} heads")
-        self.config = config
+        self.config: Gpt2Config = config
         self.wte = Embedding(config.vocabulary, config.width, generator, std=STD)
         self.wpe = Embedding(config.context, config.width, generator, std=STD)
         self.h = [Block(config.width, config.heads, generator) for _ in range(config.layers)]
@@ -137,25 +138,14 @@ class Gpt2(Module):
         """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too
         long.
         """
-        time = tokens.shape[-1]
-        if time > self.context:
-            raise ModelError(f"{time} tokens at once, but the context of the model is {self.context}")
+        time = self.time(tokens)
         places = self.wpe.weight[:time] if cache is None else self.wpe(cache.positions)
         x = self.wte(tokens) + places
         for number, block in enumerate(self.h):
             x = block(x, None if cache is None else cache.layers[number])
         return self.ln_f(x).linear(self.wte.weight)
 
-    @property
-    def context(self) -> int:
-        """How many tokens it sees at once."""
-        return self.config.context
-
     def cache(self, batch: int = 1) -> KvCache:
         """An empty cache for texts of `batch` lines."""
         c = self.config
         return KvCache(c.layers, batch, c.heads, c.context, c.width // c.heads)
-
-    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return mean_cross_entropy(self(tokens), targets)

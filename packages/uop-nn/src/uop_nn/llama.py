@@ -10,7 +10,8 @@ from uop_tensor import Tensor
 
 from .attention import STD, causal_attention
 from .cache import CachePosition, KvCache, LayerCache
-from .layers import Embedding, Linear, mean_cross_entropy
+from .causal import CausalModel
+from .layers import Embedding, Linear
 from .module import ModelError, Module, positive
 from .norms import RMSNorm
 
@@ -111,7 +112,7 @@ class Body(Module):
         self.norm = RMSNorm(config.width, eps=config.eps)
 
 
-class Llama(Module):
+class Llama(CausalModel):
     """A Llama (Touvron et al., 2023), small where nothing else is said, with an output layer of its own."""
 
     def __init__(self, config: LlamaConfig, generator: np.random.Generator | None = None) -> None:
@@ -124,7 +125,7 @@ class Llama(Module):
             raise ModelError(f"a width of {config.width} does not divide into {config.heads} heads of pairs")
         if config.heads % config.groups:
             raise ModelError(f"{config.heads} heads do not divide into {config.groups} groups")
-        self.config = config
+        self.config: LlamaConfig = config
         self.model = Body(config, generator)
         self.lm_head = Linear(config.width, config.vocabulary, generator, bias=False, std=STD)
         self.angles = rotary_angles(config.context, config.width // config.heads, config.theta)
@@ -135,25 +136,14 @@ class Llama(Module):
 
         With a cache, the tokens continue what it has; see `KvCache`.
         """
-        time = tokens.shape[-1]
-        if time > self.context:
-            raise ModelError(f"{time} tokens at once, but the context of the model is {self.context}")
+        time = self.time(tokens)
         cosine, sine = (t[:time] if cache is None else t.take(cache.positions, axis=0) for t in self.angles)
         x = self.model.embed_tokens(tokens)
         for number, block in enumerate(self.model.layers):
             x = block(x, (cosine, sine), None if cache is None else cache.layers[number])
         return self.lm_head(self.model.norm(x))
 
-    @property
-    def context(self) -> int:
-        """How many tokens it sees at once."""
-        return self.config.context
-
     def cache(self, batch: int = 1) -> KvCache:
         """An empty cache for texts of `batch` lines."""
         c = self.config
         return KvCache(c.layers, batch, c.groups, c.context, c.width // c.heads)
-
-    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
-        return mean_cross_entropy(self(tokens), targets)

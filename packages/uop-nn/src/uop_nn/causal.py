@@ -1,0 +1,46 @@
+"""What the language models have in common: a context, and the loss of what follows. Week 10."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from uop_tensor import Tensor
+
+from .cache import CachePosition
+from .layers import mean_cross_entropy
+from .module import ModelError, Module
+
+__all__ = ["CausalModel"]
+
+
+class Sizes(Protocol):
+    """The sizes of a model."""
+
+    @property
+    def context(self) -> int: ...
+
+
+class CausalModel(Module):
+    """Scores (B, T, vocabulary) of the token after each of tokens (B, T)."""
+
+    config: Sizes
+
+    def __call__(self, tokens: Tensor, cache: CachePosition | None = None) -> Tensor:
+        """The scores; with a cache, the tokens continue what it has."""
+        raise NotImplementedError
+
+    @property
+    def context(self) -> int:
+        """How many tokens it sees at once."""
+        return self.config.context
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
+        return mean_cross_entropy(self(tokens), targets)
+
+    def time(self, tokens: Tensor) -> int:
+        """How many tokens are given. Raises ModelError if they are more than the context."""
+        time = tokens.shape[-1]
+        if time > self.context:
+            raise ModelError(f"{time} tokens at once, but the context of the model is {self.context}")
+        return time
