@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,28 +27,12 @@ LINE = RNG.standard_normal(90)
 WHERE = X > 0.3
 
 
-def compare(
-    ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any, device: str = "INTERP"
-) -> None:
-    """Values and dtypes, and the gradient of every operand for the same gradient of the first result."""
-    with override(settings, dev=device):
-        own = [Tensor(a) for a in arrays]
-        other = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
-        found, wanted = ours(*own), theirs(*other)
-        mine = list(found) if isinstance(found, tuple) else [found]
-        its = list(wanted) if isinstance(wanted, tuple) else [wanted]
-        if its[0].requires_grad:
-            seed = np.random.default_rng(1).standard_normal(mine[0].shape)
-            its[0].backward(torch.tensor(seed))
-            given = [(t, o) for t, o in zip(own, other, strict=True) if o.grad is not None]
-            grads = mine[0].gradient(*(t for t, _ in given), seed=Tensor(seed))
-            for grad, (_, o) in zip(grads, given, strict=True):
-                np.testing.assert_allclose(grad.numpy(), o.grad.numpy(), rtol=1e-9, atol=1e-12)
-        for value, expected in zip(mine, its, strict=True):
-            assert value.shape == tuple(expected.shape)
-            array = expected.detach().numpy()
-            assert value.numpy().dtype == array.dtype
-            np.testing.assert_allclose(value.numpy(), array, rtol=1e-12)
+compare = partial(
+    runpy.run_path(str(Path(__file__).with_name("beside_torch.py")))["compare"],
+    torch,
+    value=(1e-12, 0),
+    gradient=(1e-9, 1e-12),
+)
 
 
 INDICES: dict[str, Callable[[Any, Any], Any]] = {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import runpy
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,27 +27,12 @@ def normal(shape: tuple[int, ...], seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def compare(
-    ours: Callable[..., Any], theirs: Callable[..., Any], *arrays: Any, device: str = "INTERP"
-) -> None:
-    """Values, dtypes, and the gradient of every operand for the same random gradient of the result."""
-    with override(settings, dev=device):
-        own = [Tensor(a) for a in arrays]
-        other = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
-        found, wanted = ours(*own), theirs(*other)
-        mine = list(found) if isinstance(found, tuple) else [found]
-        its = list(wanted) if isinstance(wanted, tuple | list) else [wanted]
-        if its[0].requires_grad:
-            seed = normal(mine[0].shape, 1).astype(mine[0].dtype.numpy)
-            its[0].backward(torch.tensor(seed))
-            operands = [o for o in other if o.requires_grad]
-            given = [t for t, o in zip(own, other, strict=True) if o.requires_grad]
-            for grad, o in zip(mine[0].gradient(*given, seed=Tensor(seed)), operands, strict=True):
-                np.testing.assert_allclose(grad.numpy(), o.grad.numpy(), rtol=1e-5, atol=1e-9)
-        for value, wanted in zip(mine, its, strict=True):
-            assert value.shape == tuple(wanted.shape)
-            assert value.numpy().dtype == wanted.detach().numpy().dtype
-            np.testing.assert_allclose(value.numpy(), wanted.detach().numpy(), rtol=1e-6, atol=1e-9)
+compare = partial(
+    runpy.run_path(str(Path(__file__).with_name("beside_torch.py")))["compare"],
+    torch,
+    value=(1e-6, 1e-9),
+    gradient=(1e-5, 1e-9),
+)
 
 
 CONV = [
