@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from uop_ir import dtypes
-from uop_tensor import Tensor, TensorError, checkpoint, custom_gradient, jit, jvp, vjp
+from uop_tensor import Tensor, TensorError, checkpoint, custom_gradient, jit, jvp, manual_seed, vjp
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(0)
@@ -129,6 +129,15 @@ def test_a_checkpoint_within_a_checkpoint_and_one_of_several_results() -> None:
     np.testing.assert_allclose(g.numpy(), e * (3 + 3 * v * 2 * np.cos(2 * v)), rtol=1e-12)
     with pytest.raises(TensorError, match="checkpoint: the function returns a float"):
         checkpoint(lambda t: 1.0, x)
+
+
+def test_a_checkpoint_draws_the_same_numbers_again() -> None:
+    manual_seed(3)
+    x = Tensor(np.ones(50))
+    out = checkpoint(lambda t: t.dropout(0.5) * t, x)
+    (g,) = out.sum().gradient(x)
+    np.testing.assert_array_equal(g.numpy(), 2 * out.numpy())
+    assert set(out.tolist()) == {0, 2}
 
 
 def test_a_checkpoint_in_a_jitted_step() -> None:
