@@ -92,9 +92,9 @@ CALLS: dict[str, tuple[Callable[[Any], object], Any, str]] = {
     "param": (lambda o: UOp.param(o, 4, F32), "a", "memory needs a slot and a size"),
     "variable": (lambda o: UOp.variable("n", o, 8), "a", "variable n needs min <= max"),
     "variable, integer of NumPy": (
-        lambda o: UOp.variable("n", o, 8),
+        lambda o: UOp.variable("unlike_any_other", o, 8),  # 1 finds the node that int 1 has made
         np.int64(1),
-        "variable n needs min <= max, has min=1 max=8 (int() makes an int of int64)",
+        "variable unlike_any_other needs min <= max, has min=1 max=8 (int() makes an int of int64)",
     ),
     "alloc": (lambda o: UOp.alloc(0, o, F32, AddrSpace.REG), "a", "arg must be an Alloc"),
     "sink": (lambda o: UOp.sink(o), 5, "Ops.SINK: source 5 is no UOp"),

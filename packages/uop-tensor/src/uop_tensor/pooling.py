@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from uop_ir import DType, Ops, UOp, dtypes
 
 from . import compose
-from .conv import Convolution, Each, check_windows, each
-from .creation import count
+from .conv import Convolution, Each
 from .data import from_array
 from .errors import TensorError
-from .graph import fold, known_device, shape_of
-from .padding import constant
+from .graph import fold, known_device
+from .places import Part, along, crossed, parts_of, places_of
 from .promotion import accumulator, as_float
 from .windows import Sizes, windows
-
-Array: TypeAlias = "npt.NDArray[Any]"
 
 
 class Pooling(Convolution):
@@ -127,7 +123,9 @@ class Pooling(Convolution):
         ceil_mode: bool,
         return_indices: bool,
     ) -> Any:
-        at = _places(f"max_pool{space}d", self, space, kernel_size, stride, padding, dilation, ceil_mode)
+        at = places_of(
+            f"max_pool{space}d", self.shape, space, kernel_size, stride, padding, dilation, ceil_mode
+        )
         x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
         seen = windows(at.padded(x, _least(x.dtype)), at.size, at.stride, at.dilation)
         value = self._of(_greatest(seen, space).cast(self.dtype))
@@ -148,7 +146,7 @@ class Pooling(Convolution):
         divisor_override: int | None,
     ) -> Self:
         method = f"avg_pool{space}d"
-        at = _places(method, self, space, kernel_size, stride, padding, 1, ceil_mode)
+        at = places_of(method, self.shape, space, kernel_size, stride, padding, 1, ceil_mode)
         if divisor_override == 0:
             raise TensorError(f"{method}: divisor_override=0", remedy="give another number, or None")
         dtype = as_float(self.dtype)
@@ -197,19 +195,19 @@ class Pooling(Convolution):
         return self._adaptive_max(3, output_size, return_indices)
 
     def _adaptive_avg(self, space: int, output_size: Each | Sequence[int | None]) -> Self:
-        parts = _parts(f"adaptive_avg_pool{space}d", self, space, output_size)
+        parts = parts_of(f"adaptive_avg_pool{space}d", self.shape, space, output_size)
         dtype = as_float(self.dtype)
         seen, inside = self.cast(dtype)._seen(parts)
         total = _total(_all(inside, space).where(seen.cast(accumulator(dtype)), 0), space)
         for axis, part in enumerate(parts):
             lengths = from_array((part.end - part.begin).astype(np.float32), known_device(self.uop))
-            total = total / _along(lengths.cast(total.dtype), axis, space)
+            total = total / along(lengths.cast(total.dtype), axis, space)
         return self._of(total.cast(dtype))
 
     def _adaptive_max(
         self, space: int, output_size: Each | Sequence[int | None], return_indices: bool
     ) -> Any:
-        parts = _parts(f"adaptive_max_pool{space}d", self, space, output_size)
+        parts = parts_of(f"adaptive_max_pool{space}d", self.shape, space, output_size)
         x = self.cast(dtypes.u8) if self.dtype is dtypes.bool else self
         seen, inside = x._seen(parts)
         seen = _all(inside, space).where(seen, _least(x.dtype))
@@ -230,117 +228,8 @@ class Pooling(Convolution):
         return x.permute((*range(first), *order)).uop, [from_array(part.inside, device) for part in parts]
 
 
-class Places(NamedTuple):
-    """Where windows of one size stand in a space."""
-
-    lengths: Sizes
-    size: Sizes
-    stride: Sizes
-    padding: Sizes
-    dilation: Sizes
-    places: Sizes
-
-    def padded(self, x: UOp, value: UOp) -> UOp:
-        """The space with all that windows reach."""
-        ends = zip(
-            self.places, self.size, self.stride, self.dilation, self.padding, self.lengths, strict=True
-        )
-        widths = [(p, max(p, (m - 1) * s + d * (k - 1) + 1 - n - p)) for m, k, s, d, p, n in ends]
-        return constant(x, [(0, 0)] * (x.ndim - len(widths)) + widths, value)
-
-    def positions(self, axis: int) -> UOp:
-        """(places, size): the position of each element, negative before the space."""
-        places, size = count(self.places[axis], dtypes.i32), count(self.size[axis], dtypes.i32)
-        begin = (places * self.stride[axis] - self.padding[axis]).reshape((self.places[axis], 1))
-        return begin + size * self.dilation[axis]
-
-    def counts(self, axis: int, padding: bool) -> UOp:
-        """How many elements of each window are in the space, or in it and its padding, for axes of places."""
-        n, p = self.lengths[axis], self.padding[axis]
-        begin = count(self.places[axis], dtypes.i32) * self.stride[axis] - p
-        end = compose.minimum(begin + self.size[axis], begin.const_like(n + p))
-        if not padding:
-            begin, end = begin.maximum(0), compose.minimum(end, end.const_like(n))
-        return _along(end - begin, axis, len(self.places))
-
-
-class Part(NamedTuple):
-    """Windows of different lengths along an axis: of the i-th, begin[i] to end[i]."""
-
-    begin: Array
-    end: Array
-
-    @property
-    def positions(self) -> Array:
-        """(places, most): the position of each element; behind the end of a window the last one's."""
-        last: Array = self.end[:, None] - 1
-        return np.where(self.inside, self._reached, last)
-
-    @property
-    def inside(self) -> Array:
-        """(places, most): whether an element is within its window."""
-        return np.less(self._reached, self.end[:, None])
-
-    @property
-    def _reached(self) -> Array:
-        return np.add(self.begin[:, None], np.arange(int((self.end - self.begin).max())))
-
-
 def _rank(kernel_size: Each) -> int:
     return len(kernel_size) if isinstance(kernel_size, Sequence) and len(kernel_size) > 1 else 2
-
-
-def _check_space(method: str, x: Pooling, space: int) -> Sizes:
-    if x.ndim not in (space + 1, space + 2):
-        raise TensorError(
-            f"{method}: a tensor of shape {x.shape}",
-            remedy=f"(batch, channels, *space) or (channels, *space), with {space} axes of space",
-        )
-    return x.shape[-space:]
-
-
-def _places(
-    method: str,
-    x: Pooling,
-    space: int,
-    kernel_size: Each,
-    stride: Each | None,
-    padding: Each,
-    dilation: Each,
-    ceil_mode: bool,
-) -> Places:
-    lengths = _check_space(method, x, space)
-    size = each(method, "kernel_size", kernel_size, space, 1)
-    strides = size if stride is None else each(method, "stride", stride, space, 1)
-    widths = each(method, "padding", padding, space, 0)
-    dilations = each(method, "dilation", dilation, space, 1)
-    spans = [d * (k - 1) + 1 for k, d in zip(size, dilations, strict=True)]
-    if any(2 * p > span for p, span in zip(widths, spans, strict=True)):
-        raise TensorError(f"{method}: padding={widths} for windows of {size}", remedy="at most half a window")
-    check_windows(
-        method, x.shape, tuple(n + 2 * p for n, p in zip(lengths, widths, strict=True)), size, dilations
-    )
-    places = []
-    for n, s, p, span in zip(lengths, strides, widths, spans, strict=True):
-        room = n + 2 * p - span
-        last = -(-room // s) if ceil_mode else room // s
-        places.append(last + (last * s < n + p))
-    return Places(lengths, size, strides, widths, dilations, tuple(places))
-
-
-def _parts(method: str, x: Pooling, space: int, output_size: Each | Sequence[int | None]) -> list[Part]:
-    lengths = _check_space(method, x, space)
-    given = list(output_size) if isinstance(output_size, Sequence) else [output_size] * space
-    given = given * space if len(given) == 1 else given
-    if len(given) != space or min(lengths) == 0:
-        raise TensorError(
-            f"{method}: output_size={output_size!r} for a space of {lengths}",
-            remedy=f"one number, or {space}, and a space that is not empty",
-        )
-    filled = [n if m is None else m for m, n in zip(given, lengths, strict=True)]
-    places = each(method, "output_size", filled, space, 1)
-    steps = [np.arange(m + 1) for m in places]
-    return [Part(i[:-1] * n // m, -(-i[1:] * n // m)) for i, n, m in zip(steps, lengths, places, strict=True)]
 
 
 def _least(dtype: DType) -> UOp:
@@ -369,7 +258,7 @@ def _where_greatest(seen: UOp, positions: Sequence[UOp], inside: Sequence[UOp], 
     space, elements = len(lengths), prod(lengths)
     flat: UOp | None = None
     for axis, at in enumerate(positions):
-        step = _crossed(
+        step = crossed(
             at.cast(dtypes.i64 if 2 * elements > dtypes.i32.max else dtypes.i32), axis, space
         ) * prod(lengths[axis + 1 :])
         flat = step if flat is None else flat + step
@@ -384,19 +273,7 @@ def _where_greatest(seen: UOp, positions: Sequence[UOp], inside: Sequence[UOp], 
 
 def _all(inside: Sequence[UOp], space: int) -> UOp:
     """Where conditions (places, size), one an axis, all hold: (*places, *size)."""
-    both = _crossed(inside[0], 0, space)
+    both = crossed(inside[0], 0, space)
     for axis, condition in enumerate(inside[1:], 1):
-        both = both & _crossed(condition, axis, space)
+        both = both & crossed(condition, axis, space)
     return both
-
-
-def _crossed(x: UOp, axis: int, space: int) -> UOp:
-    """(places, size) of an axis of space, among (*places, *size)."""
-    places, size = shape_of(x)
-    ones = (1,) * (space - 1)
-    return x.reshape((*ones[:axis], places, *ones[axis:], *ones[:axis], size, *ones[axis:]))
-
-
-def _along(x: UOp, axis: int, space: int) -> UOp:
-    """(places,) of an axis of space, among (*places,)."""
-    return x.reshape((*x.shape, *(1,) * (space - 1 - axis)))
