@@ -10,12 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from uop_ir import BackendError
 from uop_ir import settings as ir_settings
@@ -111,20 +111,19 @@ class Compiler:
         started: list[subprocess.Popen[bytes]] = []
         began = time.monotonic()
         try:
-            for job in jobs:
-                self._start(job, started)
+            with _ctrl_c_later():  # a process that is running already would not be known yet
+                started.extend(self._start(job) for job in jobs)
             return [self._finish(*each, began) for each in zip(jobs, started, strict=True)]
         finally:
             for process in started:
                 _kill(process)
 
-    def _start(self, job: Job, started: list[subprocess.Popen[bytes]]) -> None:
+    def _start(self, job: Job) -> subprocess.Popen[bytes]:
         flags = (*self.flags, *(self.long_flags if job.long else ()))
         command = [*self.command, *flags, str(job.source), "-o", str(job.output), "-lm"]
         with _log(job).open("wb") as log:
             try:
-                _Process(
-                    started,
+                return subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -251,22 +250,25 @@ def _log(job: Job) -> Path:
     return job.output.with_suffix(".log")
 
 
-class _Process(subprocess.Popen[bytes]):
-    """A process that stands in a list before it starts, so that a Ctrl-C while it does leaves none behind."""
-
-    pid = 0  # not started yet
-
-    def __init__(
-        self, started: list[subprocess.Popen[bytes]], command: Sequence[str], **options: Any
-    ) -> None:
-        started.append(self)
-        super().__init__(command, **options)
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Hold a Ctrl-C back until the end of a with block. Other threads than the main one get none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+        if asked:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a compiler and the programs that it has started, unless it is done."""
-    if process.pid and process.poll() is None:
-        with suppress(ProcessLookupError):  # it has no group yet
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
         process.wait()
