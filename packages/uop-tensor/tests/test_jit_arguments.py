@@ -1,5 +1,6 @@
 """jit: what a function may be given, and what decides that it is traced anew. Week 5."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -76,6 +77,7 @@ def test_a_number_that_the_dtype_does_not_hold() -> None:
         int,
         bool,
         lambda n: 1 if n > 2 else 0,
+        lambda n: {3: 1}.get(n),
         np.asarray,
     ],
 )
@@ -139,6 +141,39 @@ def test_a_counter_that_the_function_keeps_is_not_its_input() -> None:
     for _ in range(3):
         f(Tensor([1.0]))
     assert (calls, f.traces) == (1, 1)
+
+
+@pytest.mark.parametrize(("one", "other"), [(0.0, -0.0), (1, True), ((1,), (1.0,)), ((0.0,), (-0.0,))])
+def test_values_that_are_equal_and_are_not_the_same(one: Any, other: Any) -> None:
+    def f(x: Tensor, n: Any, names: Any) -> Any:
+        n = n[0] if isinstance(n, tuple) else n
+        return x * n, [type(name).__name__ for name in names]
+
+    jitted = jit(f, static=["n"])
+    x = Tensor([2])
+    for value in (one, other, one):
+        got, wanted = jitted(x, value, {value: 1}), f(x, value, {value: 1})
+        assert (got[0].dtype, got[0].numpy().tobytes()) == (wanted[0].dtype, wanted[0].numpy().tobytes())
+        assert got[1] == wanted[1]
+    assert jitted.traces == 2
+
+
+def test_the_sign_of_a_zero_around_the_function() -> None:
+    zero = 0.0
+    f = jit(lambda x: x / zero)
+    assert f(Tensor([1.0])).item() == np.inf
+    zero = -0.0
+    assert f(Tensor([1.0])).item() == -np.inf
+
+
+def test_numbers_are_rounded_by_python() -> None:
+    def f(x: Tensor, n: float) -> Any:
+        return round(n), round(n, 1), math.floor(n), math.ceil(n), math.trunc(n), divmod(n, 2), divmod(7, n)
+
+    jitted = jit(f)
+    for n in (2.26, -3.5):
+        assert jitted(Tensor([1.0]), n) == f(Tensor([1.0]), n)
+    assert jitted.traces == 1
 
 
 class Pair(NamedTuple):
@@ -223,7 +258,7 @@ def test_methods_are_jitted_for_each_object() -> None:
     two, three = Scale(2.0), Scale(3.0)
     assert [two(Tensor([1.0])).item(), three(Tensor([1.0])).item(), two(Tensor([4.0])).item()] == [2, 3, 8]
     assert [three.times(Tensor([1.0]), 2).item(), three.times(Tensor([1.0]), n=3).item()] == [6, 9]
-    assert three.times is three.times
+    assert three.times == three.times != two.times
 
 
 def test_whether_gradients_are_recorded_is_part_of_the_signature() -> None:

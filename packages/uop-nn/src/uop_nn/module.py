@@ -74,7 +74,8 @@ class Module:
     def train(self, mode: bool = True) -> Self:
         """Let this module and all within it behave as in training, or not; returns this module.
 
-        A jitted function keeps the mode that it was traced in: evaluate with a function of its own.
+        A jitted function is traced anew where the mode has changed since: to go to and fro, give each mode a function of
+        its own.
         """
         for module in self.modules():
             module.training = mode

@@ -44,7 +44,7 @@ class Captured:
         self.parted = False
 
     def valid(self) -> bool:
-        """Whether the tensors that still exist have one value, of the shape and dtype that were traced."""
+        """Whether some of the tensors still exist, and have one value, of the shape and dtype that were traced."""
         if self.parted:
             return False
         if len(self.tensors) == 1:  # most have one: 0.2 us, not 1
@@ -57,7 +57,7 @@ class Captured:
         if values == {self.last}:
             return True
         traced = self.placeholder
-        return len(values) < 2 and all(v.shape == traced.shape and v.dtype is traced.dtype for v in values)
+        return len(values) == 1 and all(v.shape == traced.shape and v.dtype is traced.dtype for v in values)
 
     def memory(self) -> UOp:
         """The BUFFER of the value now; it is realized, where it is not memory yet."""

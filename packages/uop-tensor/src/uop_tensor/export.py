@@ -254,7 +254,7 @@ def _leaves(name: str, place: Any) -> Iterator[tuple[str, str, int]]:
     if kind in ("tensor", "number"):
         yield kind, name, place[1]
     elif kind is dict:
-        for key, part in zip(place[1], place[2:], strict=True):
+        for key, part in zip(place[1], place[3:], strict=True):
             yield from _leaves(f"{name}.{key}", part)
     elif kind in (list, tuple):
         for key, part in enumerate(place[1:]):

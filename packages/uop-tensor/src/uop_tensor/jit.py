@@ -64,7 +64,10 @@ class Jitted(Generic[P, R]):
         return cast(R, replay(given))
 
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[..., R]:
-        """As a method, it is jitted for each object by itself: what it reads of the object is part of the trace."""
+        """As a method, it is jitted for each object by itself: what it reads of the object is part of the trace.
+
+        Raises TensorError for an object of a class whose `__slots__` leave out `__weakref__`.
+        """
         if instance is None:
             return self
         key = id(instance)
@@ -72,13 +75,36 @@ class Jitted(Generic[P, R]):
             self._methods[key] = Jitted(
                 _method(self.function, instance, self._methods), self._static, self._sizes
             )
-        return self._methods[key]
+        return Method(self._methods[key], instance)
+
+
+class Method(Jitted[..., R]):
+    """A jitted method as an object has it: it keeps the object alive, as Python's own do, and shares all else."""
+
+    __slots__ = ("__self__",)
+
+    def __init__(self, jitted: Jitted[..., R], instance: object) -> None:
+        self.__dict__ = jitted.__dict__  # not a copy: traces are of the object, not of this way to it
+        self.__self__ = instance
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Method) and self.__dict__ is other.__dict__
+
+    def __hash__(self) -> int:
+        return id(self.__dict__)
 
 
 def _method(function: Callable[..., R], instance: object, methods: dict[int, Any]) -> Callable[..., R]:
     """The function with its first argument, which it does not keep alive."""
     key = id(instance)
-    held = ref(instance, lambda _: methods.pop(key, None))
+    try:
+        held = ref(instance, lambda _: methods.pop(key, None))
+    except TypeError:
+        kind = type(instance).__name__
+        raise TensorError(
+            f"jit: an object of {kind} cannot have jitted methods, as nothing can refer to it weakly",
+            remedy=f'add "__weakref__" to the __slots__ of {kind}',
+        ) from None
 
     def method(*args: Any, **kwargs: Any) -> R:
         return function(held(), *args, **kwargs)

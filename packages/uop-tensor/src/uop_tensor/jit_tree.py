@@ -54,8 +54,8 @@ class Size:
 class Tree:
     """Leaves in order: distinct tensors and numbers. `structure` has their places, and is hashable.
 
-    A place is ("tensor", i), ("number", i), ("static", type, value), ("dataclass", type, ...), (list, ...),
-    (tuple or named tuple, ...), (dict, keys, ...). The numbers of a result are what they are computed from. `sizes`
+    A place is ("tensor", i), ("number", i), ("static", identity, value), ("dataclass", type, ...), (list, ...),
+    (tuple or named tuple, ...), (dict, keys, their identities, ...). The numbers of a result are what they are computed from. `sizes`
     are the bounds of those numbers that are sizes.
     """
 
@@ -73,6 +73,10 @@ class Tree:
         """What decides which trace serves: structure, static values, and what each tensor and number is."""
         kinds = [_kind(t) for t in self.tensors]
         return self.structure, *kinds, *map(type, self.numbers)
+
+    def unchanged(self, value: object, tensors: Sequence[Any], numbers: Sequence[Any]) -> bool:
+        """Whether a value that `rebuild` has given still is what it was."""
+        return _is(self.structure, value, tensors, numbers)
 
     def rebuild(self, tensors: Sequence[Any], numbers: Sequence[Any]) -> Any:
         """The value with other leaves in the same places."""
@@ -120,7 +124,7 @@ def _sequence(name: str, x: Any, tree: Tree) -> Any:
 
 
 def _dict(name: str, x: Any, tree: Tree) -> Any:
-    return (dict, tuple(x), *[_place(name, v, tree) for v in x.values()]) if x else (dict, ())
+    return dict, tuple(x), tuple(map(identity, x)), *[_place(name, v, tree) for v in x.values()]
 
 
 def _static(name: str, x: Any, tree: Tree) -> Any:
@@ -134,7 +138,7 @@ def _uncommon(name: str, x: Any, tree: Tree) -> Any:
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
         return _sequence(name, x, tree)
     if kind is Static:
-        return "static", type(x.value), _hashable(name, x.value)
+        return "static", identity(_hashable(name, x.value)), x.value
     if kind is Size:
         return _size(x, tree)
     if isinstance(x, STATIC):
@@ -172,6 +176,16 @@ def _size(x: Size, tree: Tree) -> Any:
     return "number", len(tree.numbers) - 1
 
 
+def identity(value: Any) -> object:
+    """What tells values apart that are equal to Python, such as 1, 1.0 and True, or 0.0 and -0.0."""
+    kind = type(value)
+    if kind is float:
+        return value.hex()
+    if kind is tuple or kind is frozenset:
+        return kind, *map(identity, value)
+    return kind, value
+
+
 def _hashable(name: str, value: object) -> object:
     try:
         hash(value)
@@ -189,7 +203,7 @@ def _rebuild(place: Any, tensors: Sequence[Any], numbers: Sequence[Any]) -> Any:
     if kind == "static":
         return place[2]
     if kind is dict:
-        return dict(zip(place[1], [_rebuild(p, tensors, numbers) for p in place[2:]], strict=True))
+        return dict(zip(place[1], [_rebuild(p, tensors, numbers) for p in place[3:]], strict=True))
     if kind == "dataclass":
         made = object.__new__(place[1])
         for f, p in zip(fields(made), place[2:], strict=True):
@@ -197,3 +211,30 @@ def _rebuild(place: Any, tensors: Sequence[Any], numbers: Sequence[Any]) -> Any:
         return made
     parts = [_rebuild(p, tensors, numbers) for p in place[1:]]
     return parts if kind is list else tuple(parts) if kind is tuple else kind(*parts)
+
+
+def _is(place: Any, value: Any, tensors: Sequence[Any], numbers: Sequence[Any]) -> bool:
+    kind = place[0]
+    if kind == "tensor":
+        return value is tensors[place[1]]
+    if kind == "number":
+        return value is numbers[place[1]]
+    if kind == "static":
+        return value is place[2]
+    if kind is dict:
+        places, values, same = place[3:], list(value.values()), tuple(value) == place[1]
+    elif kind == "dataclass":
+        places, same = place[2:], True
+        values = [getattr(value, f.name, None) for f in fields(value)]
+    else:
+        places, values = place[1:], list(value)
+        same = len(values) == len(places)
+    return same and all(
+        _is_type(p, v) and _is(p, v, tensors, numbers) for p, v in zip(places, values, strict=True)
+    )
+
+
+def _is_type(place: Any, value: object) -> bool:
+    """Whether a value can be what a place says, by its type: a list among the arguments was not replaced by a number."""
+    kind = place[1] if place[0] == "dataclass" else place[0]
+    return not isinstance(kind, type) or type(value) is kind

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from uop_ir import Ops, UOp
 
+from .bindings import Bindings
 from .captured import Captured, GradLeft, State, realize_all
 from .jit_tree import Tree
 from .live import LIVE, JitError
@@ -30,7 +31,8 @@ class Replay:
     has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside, or the type
     and shape of a new tensor; those come first among the stored values, whose shapes are `shapes`, in order. Then come
     the new values of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the
-    program reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers.
+    program reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers. `bindings`: where
+    the function finds its tensors.
     """
 
     program: Program | None
@@ -44,6 +46,7 @@ class Replay:
     scalars: Mapping[str, Scalar]
     seed: int | None
     drawn: int
+    bindings: Bindings | None = None
 
     def __post_init__(self) -> None:
         """Look up once what each call would look up: where each input of the plan comes from, and each scalar."""
@@ -62,9 +65,18 @@ class Replay:
         self._stored = homes[: len(homes) - len(self.states)]
         self._numbers = [self.scalars.get(p.arg.name, p.arg.name) for p in plan.scalars]
 
+    def used(self) -> set[int]:
+        """The ids of the tensors around the function that it uses."""
+        captured = [*self._captured, *(state.captured for state in self.states)]
+        alive = [t for c in captured for ref in c.tensors if (t := ref()) is not None]
+        return set(map(id, alive)) | {id(r) for r in self.results if isinstance(r, Tensor)}
+
     def valid(self) -> bool:
-        """False once tensors that had one value when they were traced have several, or other gradients."""
-        return all(map(Captured.valid, self._captured)) and all(map(GradLeft.valid, self.grads))
+        """False once tensors that had one value when they were traced have several, other gradients, or are not those that
+        the function would find.
+        """
+        held = self.bindings is None or self.bindings.hold()
+        return held and all(map(Captured.valid, self._captured)) and all(map(GradLeft.valid, self.grads))
 
     def __call__(self, given: Tree) -> object:
         """Run on these arguments; the result of the function."""

@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .errors import TensorError
-from .jit_tree import Bounds, Size, Static
+from .jit_tree import Bounds, Size, Static, identity
 
 #: Values around a function that are part of its signature: they never change, but names may get others.
 SCALARS = (bool, int, float, str, type(None))
@@ -58,18 +58,16 @@ class Around:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._cells: list[Any] = []
-        self._globals: list[str] = []
-        self._module: dict[str, Any] = {}
-        if isinstance(function, FunctionType):
-            code = function.__code__
+        self._globals: list[tuple[dict[str, Any], str]] = []
+        for part in functions_of(function):
+            code, around = part.__code__, part.__globals__
             read, stored = _names(code)
-            cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-            self._cells = [cell for name, cell in cells if name not in stored]
-            self._module = function.__globals__
-            self._globals = [
-                name
+            cells = zip(code.co_freevars, part.__closure__ or (), strict=True)
+            self._cells += [cell for name, cell in cells if name not in stored]
+            self._globals += [
+                (around, name)
                 for name in sorted(read - stored)
-                if name not in self._module or isinstance(self._module[name], SCALARS)
+                if name not in around or isinstance(around[name], SCALARS)
             ]
 
     def values(self) -> tuple[object, ...]:
@@ -77,8 +75,29 @@ class Around:
         if not self._cells and not self._globals:
             return ()
         found = [_value(cell) for cell in self._cells]
-        found += [self._module.get(name) for name in self._globals]
-        return tuple([(type(v), v) if isinstance(v, SCALARS) else None for v in found])
+        found += [around.get(name) for around, name in self._globals]
+        return tuple([identity(v) if isinstance(v, SCALARS) else None for v in found])
+
+
+def functions_of(function: Callable[..., Any]) -> list[FunctionType]:
+    """The Python functions that something callable consists of: a method's, and those that a decorator has wrapped."""
+    found: list[FunctionType] = []
+    part: Any = function
+    while part is not None and len(found) < 100:
+        if isinstance(part, FunctionType):
+            found.append(part)
+        inner = next(
+            (getattr(part, name) for name in ("__wrapped__", "__func__", "func") if hasattr(part, name)), None
+        )
+        if inner is None and not found and isinstance(type(part).__call__, FunctionType):
+            inner = type(part).__call__
+        part = inner
+    return found
+
+
+def code_names(code: CodeType) -> set[str]:
+    """The names of code and of the functions within it: of globals, and of attributes too."""
+    return set(code.co_names).union(*map(code_names, _codes(code)))
 
 
 def _value(cell: Any) -> object:

@@ -14,6 +14,7 @@ from typing import Any
 
 from uop_ir import Ops, Param, UOp, VerifyError, dtypes, get_backend, toposort
 
+from .bindings import Bindings
 from .captured import Captured, GradLeft, GradOf, State
 from .graph import known_device
 from .jit_tree import Tree, flatten
@@ -30,8 +31,22 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
     For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises
-    JitError for what cannot be replayed; all tensors are then what they were before.
+    JitError for what cannot be replayed; all tensors are then what they were before, and under the names that they had.
     """
+    bindings = Bindings(function)
+    try:
+        replay = _trace(name, function, given, exported, bindings)
+    except BaseException:
+        bindings.restore()
+        raise
+    bindings.watch(replay.used())
+    replay.bindings = bindings
+    return replay
+
+
+def _trace(
+    name: str, function: Callable[..., Any], given: Tree, exported: bool, bindings: Bindings
+) -> Replay:
     device = next((t.device for t in given.tensors), None) or get_backend().name
     scalars = Scalars(name)
     with tracing(name) as capture, _placeholders(device) as outside:
@@ -46,6 +61,11 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
         args, kwargs = given.rebuild(arguments, numbers)
         with _naming_sizes(name, given):
             result = flatten(name, function(*args, **kwargs))
+        if not given.unchanged((args, kwargs), arguments, numbers):
+            raise JitError(
+                f"{name} changes a list, dict or dataclass among its arguments, which a replay would not",
+                remedy=f"return what is new from {name}",
+            )
         number = {id(a): i for i, a in enumerate(arguments)}
         results = [_result(t, number, outside) for t in result.tensors]
         values = [t.uop for t, r in zip(result.tensors, results, strict=True) if isinstance(r, tuple)]
@@ -57,6 +77,7 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
         left = [] if exported else _grads_left(grads, arguments, states)
         values += [grad.uop for _, grad in left if grad is not None]
         values += [t.uop for t in states]
+        _refuse_rebound(name, bindings, outside, values)
     scalars.close()
     del args, kwargs, changed, grads
     _refuse_new_state(name, capture, [*result.tensors, *arguments], set(outside))
@@ -65,7 +86,7 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
     if shared:  # two values in one memory: each state needs its own
         for t in shared:
             t.uop = duplicate(realize([t.uop])[0])
-        return trace(name, function, given, exported)
+        return _trace(name, function, given, exported, bindings)
     donors = [None] * (len(values) - len(states)) + [base(outside[id(t)].placeholder) for t in states]
     if any(n.op is Ops.COPY for n in toposort(values)):
         raise JitError(f"{name} moves a tensor to another device", remedy="move it before the call")
@@ -170,6 +191,21 @@ def _result(tensor: Tensor, number: Mapping[int, int], outside: Mapping[int, Cap
     if id(tensor) in number:
         return number[id(tensor)]
     return tensor if id(tensor) in outside else (type(tensor), tensor.uop.shape)
+
+
+def _refuse_rebound(
+    name: str, bindings: Bindings, outside: Mapping[int, Captured], values: list[UOp]
+) -> None:
+    """Raise JitError for another tensor in the place of one that is used: by what is computed, or for that other one."""
+    changed = bindings.changed()
+    new = [found.uop for _, _, _, found in changed if isinstance(found, Tensor)]
+    used = set(toposort([*values, *new])) if changed else set()
+    for _, key, old, _ in changed:
+        if base(outside[id(old)].placeholder) in used:
+            raise JitError(
+                f"{name} uses the tensor {key} and puts another one in its place, which a replay would not",
+                remedy="give it the new value with assign, or make it an argument and return the new one",
+            )
 
 
 def _refuse_new_state(name: str, capture: Capture, known: list[Tensor], outside: set[int]) -> None:

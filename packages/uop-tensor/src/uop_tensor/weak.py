@@ -6,6 +6,7 @@ computed by Python, at each call. Each dtype that a number takes is a scalar of 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -108,8 +109,11 @@ class TracedNumber(Tensor):
 
     @classmethod
     def _made(cls, weak: Weak) -> TracedNumber:
-        self = cls.__new__(cls)
-        self._enter(weak.node(DEFAULT[weak.kind]))
+        self = cls.__new__(
+            cls
+        )  # not entered among the tensors that are alive: it has no hash, and is no state
+        self.uop, self.grad = weak.node(DEFAULT[weak.kind]), None
+        self._requires_grad, self._assign_target, self._done = False, None, False
         self._weak = weak
         return self
 
@@ -139,18 +143,30 @@ class TracedNumber(Tensor):
     def __array__(self, *args: object, **kwargs: object) -> npt.NDArray[Any]:
         self._refuse("NumPy")
 
+    def __hash__(self) -> int:  # noqa: PLE0309  # it never returns
+        self._refuse("a key, or hash(),")
+
+    def __round__(self, digits: int | None = None) -> TracedNumber:
+        return _of_one(self, lambda n: round(n, digits), int if digits is None else self._weak.kind)
+
+    def __divmod__(self, other: object) -> tuple[Any, Any]:
+        return self // other, self % other  # type: ignore[operator]
+
+    def __rdivmod__(self, other: object) -> tuple[Any, Any]:
+        return other // self, other % self  # type: ignore[operator]
+
     def __repr__(self) -> str:
         return f"TracedNumber({self._weak.kind.__name__})"
 
 
-def _unary(function: Callable[[Any], Any]) -> Callable[[TracedNumber], TracedNumber]:
-    def method(self: TracedNumber) -> TracedNumber:
-        weak = self._weak
-        return TracedNumber._made(
-            Weak(weak.kind, lambda numbers: function(weak.compute(numbers)), weak.trace)
-        )
+def _of_one(number: TracedNumber, function: Callable[[Any], Any], kind: type) -> TracedNumber:
+    """What is computed from one number, of a type of its own."""
+    weak = number._weak
+    return TracedNumber._made(Weak(kind, lambda numbers: function(weak.compute(numbers)), weak.trace))
 
-    return method
+
+def _unary(function: Callable[[Any], Any], kind: type | None) -> Callable[[TracedNumber], TracedNumber]:
+    return lambda number: _of_one(number, function, kind or number._weak.kind)
 
 
 def _binary(name: str, function: Callable[[Any, Any], Any], reflected: bool) -> Callable[..., Tensor]:
@@ -187,7 +203,9 @@ def _combined(
 
 def _operators() -> None:
     for name in ("neg", "pos", "abs"):
-        setattr(TracedNumber, f"__{name}__", _unary(getattr(operator, name)))
+        setattr(TracedNumber, f"__{name}__", _unary(getattr(operator, name), None))
+    for function in (math.trunc, math.floor, math.ceil):
+        setattr(TracedNumber, f"__{function.__name__}__", _unary(function, int))
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         for prefix in ("", "r"):
             method = f"__{prefix}{name}__"

@@ -1,0 +1,194 @@
+"""Bindings: the names, attributes and items by which a traced function finds its tensors, and whether they hold. Week 5.
+
+A tensor that is assigned stays the same tensor: its value is looked up at each call. A name that is bound to another
+tensor is another matter, since a replay would go on with the old one: then the function is traced anew, and a function
+that does so itself is refused.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from operator import attrgetter, itemgetter
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any, TypeAlias
+
+from uop_ir import UOp
+
+from .static import code_names, functions_of
+from .tensor import Tensor
+
+#: How many objects are looked through, and how many items of each.
+LIMIT = 10_000
+#: What holds no tensors that a function could come to see anew.
+LEAVES = (UOp, ModuleType, type, str, bytes, int, float, complex, type(None))
+#: Where something stands (a list, a dict, a cell, an object; None: where it cannot be replaced), its key, and what it is.
+_Edge: TypeAlias = "tuple[Any, Any, Any]"
+#: A place, or a weakref to it; what reads its watched keys; the ids of what was there.
+_Watch: TypeAlias = "tuple[Callable[[], Any], Callable[[Any], Any], tuple[int, ...]]"
+
+
+class Bindings:
+    """What a function finds by its names, and in what it finds there."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """What is there now: functions, lists, tuples, dicts and objects with a `__dict__` are looked through."""
+        self._edges: list[tuple[Any, _Edge]] = []
+        self._functions = functions_of(function)
+        self._watches: list[_Watch] = []
+        self._kept: list[Any] = []
+        waiting: list[Any] = [function, *self._functions]
+        seen = set(map(id, waiting))
+        for owner in waiting:  # it grows
+            for edge in _edges(owner):
+                self._edges.append((owner, edge))
+                child = edge[2]
+                if not isinstance(child, Tensor) and id(child) not in seen and len(seen) < LIMIT:
+                    seen.add(id(child))
+                    waiting.append(child)
+
+    def changed(self) -> list[tuple[Any, Any, Tensor, object]]:
+        """Where another object has come into the place of a tensor, under which key, that tensor, and the object."""
+        return [
+            (place, key, child, now)
+            for _, (place, key, child) in self._edges
+            if isinstance(child, Tensor) and place is not None and (now := _now(place, key)) is not child
+        ]
+
+    def restore(self) -> None:
+        """Put each tensor back."""
+        for place, key, child, _ in self.changed():
+            if isinstance(place, CellType):
+                place.cell_contents = child
+            elif not isinstance(place, list):
+                (place if isinstance(place, dict) else place.__dict__)[key] = child
+            elif key < len(place):
+                place[key] = child
+
+    def watch(self, used: Collection[int]) -> None:
+        """From now on `hold` looks at all ways to the tensors of these ids, at what the function's own names are bound to,
+        and at what is True or False of the objects among them (`training`, say).
+        """
+        leads, own = self._leading_to(used), set(map(id, self._functions))
+        places: dict[int, tuple[Any, list[Any]]] = {}
+        objects: dict[int, Any] = {}
+        for owner, (place, key, child) in self._edges:
+            named = id(owner) in own
+            if named and isinstance(child, weakref.ref | MethodType | partial):
+                own.add(id(child))
+            if named or id(child) in leads:
+                if place is not None and _now(place, key) is child:
+                    places.setdefault(id(place), (place, []))[1].append(key)
+                objects[id(child)] = child
+                if named and id(child) not in leads and not isinstance(child, Tensor):
+                    self._kept.append(child)  # an id is that of one object as long as it lives
+        watched = [(place, _reader(place, keys)) for place, keys in places.values()]
+        watched += [(x, _attributes(flags)) for x in objects.values() if (flags := _flags(x))]
+        self._watches = [(_held(place), read, _ids(read(place))) for place, read in watched]
+        self._edges.clear()
+
+    def hold(self) -> bool:
+        """Whether all that is watched is what it was."""
+        try:
+            for held, read, ids in self._watches:
+                place = held()
+                if place is None or _ids(read(place)) != ids:
+                    return False
+        except (KeyError, IndexError, AttributeError, ValueError):  # it is gone
+            return False
+        return True
+
+    def _leading_to(self, used: Collection[int]) -> set[int]:
+        """The ids of what leads to these."""
+        owners: dict[int, list[Any]] = {}
+        for owner, (_, _, child) in self._edges:
+            owners.setdefault(id(child), []).append(owner)
+        leads, waiting = set(used), list(used)
+        for child in waiting:  # it grows
+            new = {id(owner) for owner in owners.get(child, ())} - leads
+            leads |= new
+            waiting += new
+        return leads
+
+
+def _edges(x: Any) -> Iterator[_Edge]:
+    """What an object refers to that may be or hold tensors."""
+    return (edge for edge in _all_edges(x) if not isinstance(edge[2], LEAVES))
+
+
+def _all_edges(x: Any) -> Iterator[_Edge]:
+    if isinstance(x, FunctionType):
+        yield from _names_of(x)
+    elif isinstance(x, weakref.ref):
+        yield None, None, x()
+    elif isinstance(x, MethodType):
+        yield from ((None, None, part) for part in (x.__func__, x.__self__))
+    elif isinstance(x, partial):
+        yield from ((None, None, part) for part in (x.func, x.args, x.keywords))
+    elif isinstance(x, list):
+        yield from ((x, i, item) for i, item in enumerate(x[:LIMIT]))
+    elif isinstance(x, tuple | set | frozenset):
+        yield from ((None, None, item) for item in tuple(x)[:LIMIT])
+    elif isinstance(x, dict):
+        yield from ((x, key, item) for key, item in list(x.items())[:LIMIT])
+    elif isinstance(attributes := getattr(x, "__dict__", None), dict):
+        inner = attributes.get(
+            "__wrapped__"
+        )  # another jitted function: its captures are no business of this one
+        names = list(attributes.items()) if inner is None else [(None, inner)]
+        yield from ((x if name is not None else None, name, item) for name, item in names)
+
+
+def _names_of(function: FunctionType) -> Iterator[_Edge]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield cell, name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    around = function.__globals__
+    if not str(around.get("__name__")).startswith(
+        f"{__package__}."
+    ):  # functions of this package hold no one's tensors
+        yield from ((around, name, around[name]) for name in code_names(function.__code__) if name in around)
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    yield from ((None, None, default) for default in defaults)
+
+
+def _now(place: Any, key: Any) -> object:
+    try:
+        return _reader(place, [key])(place)[0]
+    except (KeyError, IndexError, AttributeError, ValueError):
+        return None
+
+
+def _reader(place: Any, keys: list[Any]) -> Callable[[Any], Any]:
+    if isinstance(place, CellType):
+        return lambda cell: (cell.cell_contents,)
+    items = itemgetter(*keys, *keys[: len(keys) == 1])  # of one key it would give no tuple
+    return items if isinstance(place, list | dict) else lambda x: items(x.__dict__)
+
+
+def _attributes(names: list[str]) -> Callable[[Any], Any]:
+    return attrgetter(*names, *names[: len(names) == 1])
+
+
+def _flags(x: Any) -> list[str]:
+    """The attributes of an object, or of its class, that are True or False."""
+    own = getattr(x, "__dict__", None)
+    if not isinstance(own, dict) or isinstance(x, Tensor | FunctionType):
+        return []
+    names = dict.fromkeys(name for found in (own, *map(vars, type(x).__mro__)) for name in found)
+    return [name for name in names if name.isidentifier() and type(getattr(x, name, None)) is bool]
+
+
+def _held(place: Any) -> Callable[[], Any]:
+    """What gives an object, which it keeps alive only where there is no other way."""
+    try:
+        return weakref.ref(place)
+    except TypeError:
+        return lambda: place
+
+
+def _ids(found: Any) -> tuple[int, ...]:
+    return tuple(map(id, found))

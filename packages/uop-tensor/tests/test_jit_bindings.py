@@ -1,0 +1,201 @@
+"""jit: a name, attribute or item that is bound to another tensor, outside of the function or within it. Week 5."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from functools import partial, wraps
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from uop_tensor import JitError, Tensor, TensorError, jit
+
+OFFSET = 1.0
+SCALE: Tensor
+
+
+def helper(x: Tensor) -> Tensor:
+    return x * SCALE
+
+
+def ask(f: Callable[..., Any], x: float = 1.0) -> Any:
+    return f(Tensor([x])).item()
+
+
+def flip(x: Tensor) -> Tensor:
+    return -x
+
+
+def square(x: Tensor) -> Tensor:
+    return x * x
+
+
+def test_names_around_the_function() -> None:
+    global SCALE
+    local, SCALE = Tensor([10.0]), Tensor([2.0])
+    change = flip
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        return change(helper(x) + local)
+
+    assert [ask(f), ask(f), f.traces] == [-12, -12, 1]
+    kept, local = local, Tensor([20.0])
+    assert ask(f) == -22
+    SCALE = Tensor([3.0])
+    assert ask(f) == -23
+    change = square
+    assert [ask(f), ask(f), f.traces] == [23**2, 23**2, 4]
+    assert kept.item() == 10
+
+
+def test_attributes_and_items() -> None:
+    model = SimpleNamespace(
+        weight=Tensor([1.0]), layers=[SimpleNamespace(bias=Tensor([2.0])), (Tensor([3.0]),)]
+    )
+    named = {"gain": Tensor([4.0])}
+
+    @jit
+    def f(x: Tensor) -> Any:
+        first, (last,) = model.layers
+        return (x * model.weight + first.bias) * named["gain"] + last
+
+    def wanted() -> float:
+        first, (last,) = model.layers
+        return float(((model.weight + first.bias) * named["gain"] + last).item())
+
+    old = [model.weight, model.layers[0], named["gain"]]  # what is kept elsewhere is not found by its death
+    assert ask(f) == wanted() == 15
+    model.weight = Tensor([5.0])
+    assert ask(f) == wanted() == 31
+    model.layers[0].bias = Tensor([1.0])
+    assert ask(f) == wanted() == 27
+    model.layers[1] = (Tensor([0.0]),)
+    assert ask(f) == wanted() == 24
+    named["gain"] = Tensor([1.0])
+    assert ask(f) == wanted() == 6
+    model.layers[0] = SimpleNamespace(bias=Tensor([2.0]))
+    assert ask(f) == wanted() == 7
+    assert [ask(f), f.traces, len(old)] == [7, 6, 3]
+    model.step = 3  # nothing that leads to a tensor
+    assert [ask(f), f.traces] == [7, 6]
+
+
+class Flagged:
+    training = True
+
+    def __init__(self) -> None:
+        self.weight = Tensor([2.0])
+
+    @jit
+    def __call__(self, x: Tensor) -> Tensor:
+        return x * self.weight * OFFSET if self.training else x
+
+
+def test_what_is_true_or_false_of_an_object() -> None:
+    model = Flagged()
+    assert [ask(model), ask(model)] == [2, 2]
+    model.training = False
+    assert [ask(model), ask(model)] == [1, 1]
+    model.training = True
+    assert [ask(model), Flagged.__call__.__get__(model).traces] == [2, 3]
+
+
+def test_numbers_around_methods_and_decorated_functions() -> None:
+    global OFFSET
+
+    def decorated(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        @wraps(function)
+        def wrapped(x: Tensor) -> Tensor:
+            return function(x)
+
+        return wrapped
+
+    @jit
+    @decorated
+    def f(x: Tensor) -> Tensor:
+        return x + OFFSET
+
+    model, part = Flagged(), jit(partial(lambda y, x: x + y + OFFSET, 0.0))
+    assert [ask(f), ask(model), ask(part)] == [2, 2, 2]
+    OFFSET = 5.0
+    try:
+        assert [ask(f), ask(model), ask(part)] == [6, 10, 6]
+    finally:
+        OFFSET = 1.0
+
+
+@pytest.mark.parametrize("how", ["name", "attribute", "item"])
+def test_a_function_that_puts_another_tensor_in_the_place_of_one_that_it_uses(how: str) -> None:
+    first = w = Tensor([2.0])
+    state, items = SimpleNamespace(w=w), {"w": w}
+
+    def f(x: Tensor) -> Tensor:
+        nonlocal w
+        if how == "name":
+            w = w + x
+        elif how == "attribute":
+            state.w = state.w + x
+        else:
+            items["w"] += x
+        return x
+
+    with pytest.raises(JitError, match=r"f uses the tensor w .*with assign"):
+        jit(f)(Tensor([1.0]))
+    assert w is state.w is items["w"] is first
+    assert first.item() == 2
+
+
+def test_a_name_that_the_function_only_stores_to() -> None:
+    seen = SimpleNamespace(last=None)
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        seen.last = x.shape
+        return x * 2.0
+
+    assert [ask(f), ask(f), f.traces, seen.last] == [2, 2, 1, (1,)]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda a: a.append(a[0]), lambda a: a.pop(), lambda a: a.__setitem__(0, a[0] + 1)]
+)
+def test_a_list_among_the_arguments_that_is_changed(change: Callable[[list[Tensor]], None]) -> None:
+    @jit
+    def f(given: list[Tensor]) -> Tensor:
+        change(given)
+        return given[0]
+
+    with pytest.raises(JitError, match="changes a list, dict or dataclass among its arguments"):
+        f([Tensor([1.0]), Tensor([2.0])])
+
+
+def test_an_object_that_only_its_method_holds() -> None:
+    class Scale:
+        def __init__(self, by: float) -> None:
+            self.by = Tensor([by])
+
+        @jit
+        def __call__(self, x: Tensor) -> Tensor:
+            return x * self.by
+
+    assert [ask(Scale(by).__call__) for by in (2.0, 3.0, 4.0)] == [2, 3, 4]
+    scale = Scale(5.0)
+    assert ask(scale) == 5
+    alive = weakref.ref(scale)
+    del scale
+    gc.collect()
+    assert alive() is None
+
+
+def test_an_object_that_nothing_can_refer_to_weakly() -> None:
+    class Slots:
+        __slots__ = ("by",)
+
+        @jit
+        def scale(self, x: Tensor) -> Tensor:
+            return x
+
+    with pytest.raises(TensorError, match='"__weakref__" to the __slots__ of Slots'):
+        _ = Slots().scale
