@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import uop_tensor.array_api as xp
+from uop_ir import BackendError
 from uop_tensor import Tensor, TensorError, jit
 
 pytestmark = pytest.mark.net
@@ -218,10 +219,10 @@ def test_shapes_and_places(dtype: str) -> None:
         ("meshgrid", [row, sample(dtype, (2,))], {"indexing": "ij"}),
         ("zeros_like", [x], {}),
         ("ones_like", [x], {}),
-        ("full_like", [x, True], {"dtype": strict.bool}) if dtype == "bool" else ("full_like", [x, 3], {}),
+        ("full_like", [x, True if dtype == "bool" else 3], {}),
     ]
     for function, arguments, options in calls:
-        both(function, arguments, **(options if "dtype" not in options else {}))
+        both(function, arguments, **options)
 
 
 def test_concatenation_promotes() -> None:
@@ -579,25 +580,25 @@ def test_dtype_functions() -> None:
         (lambda x: xp.searchsorted(x, x), ValueError),
         (lambda x: xp.cumulative_sum(x), ValueError),
         (lambda x: xp.vecdot(x, xp.ones(3)), ValueError),
-        (lambda x: xp.tensordot(x, x, axes=((0,), (1,))), None),
         (lambda x: xp.tensordot(x, xp.ones((3, 2))), ValueError),
         (lambda x: xp.repeat(x, xp.asarray([1, 2, 3]), axis=0), ValueError),
         (lambda x: xp.repeat(x, xp.asarray([1, -2]), axis=0), ValueError),
         (lambda x: xp.repeat(x, xp.asarray([1, 2]), axis=2), IndexError),
         (lambda x: xp.meshgrid(xp.ones(2), xp.asarray([1])), ValueError),
         (lambda x: xp.meshgrid(xp.ones(2), indexing="yx"), ValueError),
-        (lambda x: x.to_device("nowhere"), None),
         (lambda x: x.to_device(x.device, stream=1), ValueError),
     ],
 )
-def test_errors(wrong: Callable[[Any], object], error: type[Exception] | None) -> None:
+def test_errors(wrong: Callable[[Any], object], error: type[Exception]) -> None:
     """They are ours, and those of Python that the standard's own tests expect."""
-    x = xp.ones((2, 2))
-    if error is None:
-        return
     with pytest.raises(error) as raised:
-        wrong(x)
+        wrong(xp.ones((2, 2)))
     assert isinstance(raised.value, TensorError)
+
+
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(BackendError, match="nowhere"):
+        xp.ones(1).to_device("nowhere")
 
 
 def test_what_the_namespace_says_of_itself() -> None:
