@@ -75,9 +75,6 @@ class Reduction(Random):
         """The square root of the variance."""
         return self.var(axis, keepdim, correction).sqrt()
 
-    def _count(self, axes: tuple[int, ...]) -> int:
-        return math.prod(self.shape[a] for a in axes)
-
     def any(self, axis: Axis = None, keepdim: bool = False) -> Self:
         """Whether an element is not zero."""
         return self._of(_any(self.uop.cast(dtypes.bool), shapes.axes("any", self.ndim, axis), keepdim))
