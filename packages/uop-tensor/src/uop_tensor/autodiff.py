@@ -7,11 +7,11 @@ from functools import update_wrapper
 from itertools import count
 from typing import ParamSpec, TypeAlias, TypeVar, cast
 
-from uop_ir import AddrSpace, Ops, Param, UOp, dtypes
+from uop_ir import Ops, Param, UOp, dtypes
 
 from .errors import TensorError
 from .gradient import gradient
-from .graph import OWN_RULE, with_gradient_of
+from .graph import OWN_RULE, stored, with_gradient_of
 from .tensor import Tensor
 
 #: From the gradient of a result to that of each argument: a tensor where there is one argument; None for no gradient.
@@ -75,7 +75,7 @@ def checkpoint(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
     for anything else.
     """
     inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.dtype.is_float]
-    kept = {x.uop: UOp(Ops.STAGE, (x.uop,), AddrSpace.GLOBAL) for x in inputs}
+    kept = {x.uop: stored(x.uop) for x in inputs}
     out = function(*args, **kwargs)
     if isinstance(out, Tensor):
         return cast(R, _recomputed(out, kept))

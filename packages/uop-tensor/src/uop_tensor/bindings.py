@@ -133,9 +133,8 @@ def _all_edges(x: Any) -> Iterator[_Edge]:
     elif isinstance(x, dict):
         yield from ((x, key, item) for key, item in list(x.items())[:LIMIT])
     elif isinstance(attributes := getattr(x, "__dict__", None), dict):
-        inner = attributes.get(
-            "__wrapped__"
-        )  # another jitted function: its captures are no business of this one
+        # of another jitted function: its captures are no business of this one
+        inner = attributes.get("__wrapped__")
         names = list(attributes.items()) if inner is None else [(None, inner)]
         yield from ((x if name is not None else None, name, item) for name, item in names)
 
@@ -147,9 +146,8 @@ def _names_of(function: FunctionType) -> Iterator[_Edge]:
         except ValueError:  # not assigned yet
             continue
     around = function.__globals__
-    if not str(around.get("__name__")).startswith(
-        f"{__package__}."
-    ):  # functions of this package hold no one's tensors
+    # functions of this package hold no one's tensors
+    if not str(around.get("__name__")).startswith(f"{__package__}."):
         yield from ((around, name, around[name]) for name in code_names(function.__code__) if name in around)
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     yield from ((None, None, default) for default in defaults)

@@ -7,9 +7,9 @@ from typing import Self, TypeAlias
 
 from uop_ir import UOp, dtypes
 
-from .convolve import convolve, deconvolve, stored
+from .convolve import convolve, deconvolve
 from .errors import TensorError
-from .graph import shape_of
+from .graph import shape_of, stored
 from .ordering import Ordering
 from .promotion import promote
 from .shapes import integers

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from math import prod
 
-from uop_ir import AddrSpace, Ops, UOp
+from uop_ir import Ops, UOp
 
-from .graph import OWN_RULE, fold, shape_of, with_gradient_of
+from .graph import OWN_RULE, fold, shape_of, stored, with_gradient_of
 from .promotion import accumulator
 from .windows import Sizes, cut, spread, windows
 
 #: From how many outputs on they make vectors, and how many products a sum must have to be worth the copies: of a result,
 #: which is as large as the result of the convolution, and of the gradient with respect to the weights.
 OUTPUTS, PRODUCTS, PRODUCTS_OF_GRADIENT = 8, 64, 16
-
-
-def stored(x: UOp) -> UOp:
-    """A value in memory, in the order of its axes."""
-    return UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)
 
 
 def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:

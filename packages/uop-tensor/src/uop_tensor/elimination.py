@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uop_ir import AddrSpace, Ops, UOp, dtypes
+from uop_ir import Ops, UOp, dtypes
 
 from . import compose
 from .creation import count
-from .graph import broadcast_to, detach, fold, shape_of
+from .graph import broadcast_to, detach, fold, shape_of, stored
 
 
 def part(x: UOp, rows: tuple[int, int] | None, columns: tuple[int, int] | None) -> UOp:
@@ -38,10 +38,6 @@ def product(x: UOp, y: UOp) -> UOp:
     return fold(whole, Ops.ADD, (whole.ndim - 1,))
 
 
-def _stored(x: UOp) -> UOp:
-    return UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)
-
-
 def _over_rows(x: UOp, op: Ops = Ops.ADD) -> UOp:
     return fold(x, op, (x.ndim - 2,), keepdim=True)
 
@@ -63,20 +59,20 @@ def eliminate(a: UOp, b: UOp, singular: bool = False) -> tuple[UOp, list[UOp], U
         size = free.where(detach(compose.absolute(column)), -1)
         chosen = (free & size.eq(_over_rows(size, Ops.MAX))).where(order, 0)
         place = _over_rows(chosen, Ops.MAX)
-        here = _stored(order.eq(place))
+        here = stored(order.eq(place))
         above = _over_rows((free & (place < order)).cast(dtypes.i32))
         sign = (above % 2).eq(0).where(sign, -sign)
-        row, right = (_stored(_over_rows(here.where(x, 0))) for x in (a, b))
+        row, right = (stored(_over_rows(here.where(x, 0))) for x in (a, b))
         pivot = part(row, None, (0, 1))
         pivots.append(pivot)
         divisor = pivot.eq(0).where(pivot.const_like(1), pivot) if singular else pivot
         row, right = row / divisor, right / divisor
         a = here.where(row, a - column * row)
-        a = _stored(
+        a = stored(
             padded(part(a, None, (1, n)), (0, 0), (0, 1)) + padded(part(a, None, (0, 1)), (0, 0), (n - 1, 0))
         )
-        b = _stored(here.where(right, b - column * right))
-        free = _stored(free & compose.invert(here))
+        b = stored(here.where(right, b - column * right))
+        free = stored(free & compose.invert(here))
     return product(transposed(a), transposed(b)), pivots, sign
 
 
@@ -101,8 +97,8 @@ def cholesky(a: UOp) -> UOp:
     for k in range(n):
         column = part(a, None, (0, 1))
         root = part(column, (0, 1), None).alu(Ops.SQRT)
-        column = _stored(column / root)
-        a = _stored(_shifted(a - column * transposed(column)))
+        column = stored(column / root)
+        a = stored(_shifted(a - column * transposed(column)))
         columns.append(padded(part(column, (0, n - k), None), (k, 0), (0, 0)))
     return _joined(columns)
 
@@ -113,11 +109,11 @@ def substitute(a: UOp, b: UOp, unit: bool) -> UOp:
     rows = []
     for _ in range(n):
         row = part(b, (0, 1), None)
-        row = _stored(row if unit else row / part(a, (0, 1), (0, 1)))
+        row = stored(row if unit else row / part(a, (0, 1), (0, 1)))
         rows.append(transposed(row))
         rest = b - part(a, None, (0, 1)) * row
-        b = _stored(padded(part(rest, (1, n), None), (0, 1), (0, 0)))
-        a = _stored(_shifted(a))
+        b = stored(padded(part(rest, (1, n), None), (0, 1), (0, 0)))
+        a = stored(_shifted(a))
     return transposed(_joined(rows))
 
 
@@ -138,15 +134,15 @@ def householder(a: UOp) -> tuple[UOp, UOp]:
         plain = rest.eq(0)
         norm = plain.where(rest.const_like(1), first * first + rest).alu(Ops.SQRT)
         beta = compose.sign_bit(first).where(norm, -norm)
-        tau = _stored(plain.where(rest.const_like(0), (beta - first) / beta))
+        tau = stored(plain.where(rest.const_like(0), (beta - first) / beta))
         top = padded(broadcast_to(a.const_like(1), (*batch, 1, 1)), (0, n - 1), (0, 0))
-        v = _stored(top + below / plain.where(rest.const_like(1), first - beta))
-        a = _stored(a - v * (_over_rows(v * a) * tau))
+        v = stored(top + below / plain.where(rest.const_like(1), first - beta))
+        a = stored(a - v * (_over_rows(v * a) * tau))
         rows.append(transposed(padded(part(a, (0, 1), (0, m - k)), (0, 0), (k, 0))))
-        a = _stored(_shifted(a))
+        a = stored(_shifted(a))
         # the rows of q that this step turns stand k further down
         turned = padded(part(v, (0, n - k), None), (k, 0), (0, 0))
-        q = _stored(
+        q = stored(
             q - fold(transposed(turned) * q, Ops.ADD, (q.ndim - 1,), keepdim=True) * transposed(turned) * tau
         )
     r = transposed(_joined(rows))

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from uop_ir import AddrSpace, Ops, UOp, dtypes, sizes, toposort
+from uop_ir import Ops, UOp, dtypes, sizes, toposort
 
 from . import compose
 from .creation import count
 from .errors import TensorError
-from .graph import OWN_RULE, broadcast_to, fold, is_constant, is_detached, known_device, sum_to
+from .graph import OWN_RULE, broadcast_to, fold, is_constant, is_detached, known_device, stored, sum_to
 from .memory import numel
 from .promotion import accumulator
 
@@ -201,7 +201,7 @@ def _reduce_mul(x: UOp, product: UOp, g: UOp, pop: int) -> UOp:
     rows = x.reshape((*kept, numel(x.shape[x.ndim - pop :])))
     last = [a == len(kept) for a in range(rows.ndim)]
     # stored, so that each of the two is a running product of its own
-    after = UOp(Ops.STAGE, (_products_before(rows.flip(last)),), AddrSpace.GLOBAL).flip(last)
+    after = stored(_products_before(rows.flip(last))).flip(last)
     return g * (_products_before(rows) * after).reshape(x.shape)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import AddrSpace, Ops, UOp, dtypes
 
 from .promotion import accumulator
 
@@ -38,6 +38,11 @@ def sum_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
 def broadcast_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
     """`x` with new axes in front and axes of size 1 grown, to `shape`."""
     return x.reshape((1,) * (len(shape) - x.ndim) + x.shape).expand(shape)
+
+
+def stored(x: UOp) -> UOp:
+    """The same value, which the scheduler puts in memory, in the order of its axes: a STAGE."""
+    return UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)
 
 
 def detach(x: UOp) -> UOp:

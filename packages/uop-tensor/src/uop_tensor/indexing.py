@@ -6,13 +6,13 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from uop_ir import AddrSpace, DType, Ops, UOp, dtypes
+from uop_ir import DType, UOp, dtypes
 
 from .cumulative import Cumulative
 from .data import Number, from_array
 from .errors import TensorError
 from .gradient import RULES
-from .graph import broadcast_to, detach, known_device, shape_of
+from .graph import broadcast_to, detach, known_device, shape_of, stored
 from .live import capture
 from .memory import numel
 from .picking import replaced
@@ -94,7 +94,7 @@ def written(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp:
     masked = _masked(x, items, value)
     if masked is not None:
         return masked
-    ground = UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)  # no movement op sees through it: the way back ends there
+    ground = stored(x)  # no movement op sees through it: the way back ends there
     found = select(ground, items, _read)
     value = _fitted(value, found.shape)
     if 0 in found.shape:

@@ -70,9 +70,8 @@ def run_order(graph: Graph, homes: Container[UOp]) -> list[int]:
 def _latest(graph: Graph) -> list[int]:
     """Each kernel as late as its first user allows. Of what a kernel needs, that with the longest way behind it is first."""
     depth: dict[int, int] = {}
-    for k in sorted(
-        graph.kernels, key=lambda k: graph.before[k].bit_count()
-    ):  # what runs before it has fewer
+    # what runs before a kernel has fewer before it
+    for k in sorted(graph.kernels, key=lambda k: graph.before[k].bit_count()):
         depth[k] = 1 + max((depth[d] for d in graph.direct[k]), default=0)
     needed = set[int]().union(*graph.direct.values())
     order: dict[int, None] = {}

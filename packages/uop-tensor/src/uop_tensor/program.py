@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from time import perf_counter
 
-from uop_ir import AddrSpace, Backend, Executable, Ops, UOp, UopError, toposort
+from uop_ir import Backend, Executable, Ops, UOp, UopError, toposort
 from uop_ir import settings as ir_settings
 
 from .cost import is_leaf
+from .graph import shape_of, stored
 from .memory import HELD, base, new_buffer
 from .plan import Planned, Want, make_plan
 from .settings import settings
@@ -175,7 +177,7 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
     for value in values:
         root = base(new[value])
         while is_leaf(root) or root in roots:
-            root = UOp(Ops.STAGE, (root,), AddrSpace.GLOBAL)
+            root = stored(root)
         roots[root] = None
     buffers |= dict.fromkeys(donors)
     return list(roots), list(buffers)
@@ -199,9 +201,5 @@ def _stack(sources: tuple[UOp, ...]) -> UOp:
         parts[-1] += parts[-1][-1:] * (STACK_LIMIT - len(parts[-1]))
         sources = tuple(UOp(Ops.STACK, part) for part in parts)
     whole = UOp(Ops.STACK, sources)
-    rank = whole.ndim - len(shape)
-    total = 1
-    for size in whole.shape[:rank]:
-        assert isinstance(size, int)
-        total *= size
+    total = prod(shape_of(whole)[: whole.ndim - len(shape)])
     return whole.reshape((total, *shape)).shrink(((0, count), *((0, s) for s in shape)))

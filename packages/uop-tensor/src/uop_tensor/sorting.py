@@ -8,11 +8,11 @@ kernel for all blocks, and the same one in each merge: 2 log(n) kernels to compi
 
 from __future__ import annotations
 
-from uop_ir import AddrSpace, Ops, UOp, dtypes
+from uop_ir import Ops, UOp, dtypes
 
 from .compose import invert
 from .creation import count
-from .graph import broadcast_to, fold, shape_of
+from .graph import broadcast_to, fold, shape_of, stored
 from .picking import grouped, picked_along
 
 #: Up to so many elements are compared each with each: in 2 kernels, which are compiled in half the time of a network's,
@@ -92,4 +92,4 @@ def _exchanged(x: UOp, block: int, mirrored: bool) -> UOp:
     partner = halves.flip([*(False for _ in front), False, True, mirrored])
     second = UOp.const(dtypes.bool, True).reshape((1, 1)).pad([(1, 0), (0, 0)])
     lesser = (partner < halves) ^ second
-    return UOp(Ops.STAGE, (lesser.where(partner, halves),), AddrSpace.GLOBAL).reshape(x.shape)
+    return stored(lesser.where(partner, halves)).reshape(x.shape)

@@ -8,21 +8,21 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from uop_ir import AddrSpace, DType, Ops, UOp, get_backend
+from uop_ir import DType, Ops, UOp, get_backend
 
 from .data import Data, from_array, node_of
 from .errors import TensorError
 from .exchange import Exchange
 from .gradient import gradient
-from .graph import broadcast_to, detach, is_detached, known_device
+from .graph import broadcast_to, detach, is_detached, known_device, stored
 from .live import LIVE, capture
 from .memory import whole_buffer
-from .names import both_names
+from .names import public_methods
 from .realize import realize, realize_tensors
 from .value import Value, grad_enabled
 
 
-@both_names
+@public_methods
 class Tensor(Exchange):
     """An array whose elements are computed when they are asked for.
 
@@ -149,9 +149,7 @@ class Tensor(Exchange):
 
     def contiguous(self) -> Self:
         """The same value, stored by itself instead of computed within what uses it."""
-        return self._of(
-            self.uop if whole_buffer(self.uop) is not None else UOp(Ops.STAGE, (self.uop,), AddrSpace.GLOBAL)
-        )
+        return self._of(self.uop if whole_buffer(self.uop) is not None else stored(self.uop))
 
     def to(self, device: str) -> Self:
         """The same value on another device. Raises BackendError for one that is not installed."""

@@ -109,9 +109,8 @@ class TracedNumber(Tensor):
 
     @classmethod
     def _made(cls, weak: Weak) -> TracedNumber:
-        self = cls.__new__(
-            cls
-        )  # not entered among the tensors that are alive: it has no hash, and is no state
+        # not entered among the tensors that are alive: it has no hash, and is no state
+        self = cls.__new__(cls)
         self.uop, self.grad = weak.node(DEFAULT[weak.kind]), None
         self._requires_grad, self._assign_target, self._done = False, None, False
         self._weak = weak

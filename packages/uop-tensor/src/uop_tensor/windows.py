@@ -28,9 +28,8 @@ def windows(x: UOp, size: Sizes, stride: Sizes, dilation: Sizes) -> UOp:
     lengths = shape_of(x)[first:]
     value = x
     for number, (k, s, d) in enumerate(zip(size, stride, dilation, strict=True)):
-        axis = (
-            first + 2 * number
-        )  # an axis of positions becomes one of elements in the window and one of places
+        # an axis of positions becomes one of elements in the window and one of places
+        axis = first + 2 * number
         value = _repeated(value, axis, k)
         value = _every(_advanced(value, axis, d), axis + 1, s)
     order = [*range(first + 1, value.ndim, 2), *range(first, value.ndim, 2)]
