@@ -17,12 +17,12 @@ from .gradient import gradient
 from .graph import broadcast_to, detach, is_detached, known_device, stored
 from .live import LIVE, capture
 from .memory import whole_buffer
-from .names import public_methods
+from .names import both_names
 from .realize import realize, realize_tensors
 from .value import Value, grad_enabled
 
 
-@public_methods
+@both_names
 class Tensor(Exchange):
     """An array whose elements are computed when they are asked for.
 
