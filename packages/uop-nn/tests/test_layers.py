@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uop_nn import (
     Block,
     CausalSelfAttention,
+    Conv2d,
     Dropout,
     Embedding,
     FeedForward,
@@ -22,6 +23,8 @@ from uop_nn import (
     Mlp,
     ModelError,
     Module,
+    MultiheadAttention,
+    Sequential,
 )
 from uop_tensor import Tensor, jit, manual_seed
 
@@ -225,6 +228,39 @@ def test_first_values_follow_from_the_seed_and_have_the_spread_of_pytorch() -> N
 def test_sizes_that_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: Linear(3, 2)(x), "Linear takes a Tensor, not ndarray"),
+        (lambda x: Sequential(Linear(3, 2), Tensor.relu)(x), "Linear takes a Tensor, not ndarray"),
+        (lambda x: Dropout(0.5)(x), "Dropout takes a Tensor, not ndarray"),
+        (lambda x: LayerNorm(3)(x), "LayerNorm takes a Tensor, not ndarray"),
+        (lambda x: Conv2d(3, 2, 1)(x), "Conv2d takes a Tensor, not ndarray"),
+        (lambda x: MultiheadAttention(3, 1)(x), "MultiheadAttention takes a Tensor, not ndarray"),
+        (lambda x: LayerNorm(3)(Tensor(x[:, :1])), r"LayerNorm\(3\) of a tensor of shape \(2, 1\)"),
+        (lambda x: LayerNorm(3)(Tensor(x[0, 0])), r"LayerNorm\(3\) of a tensor of shape \(\)"),
+    ],
+)
+def test_what_layers_refuse(call: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        call(np.ones((2, 3), np.float32))
+
+
+def test_tokens_and_caches_that_do_not_fit() -> None:
+    model = Gpt(GptConfig(vocabulary=5, context=4, layers=1, width=4, heads=1), generator())
+    tokens, cache = Tensor(np.zeros((1, 2), np.int32)), model.cache()
+    with pytest.raises(ModelError, match=r"tokens of shape \(2,\).*reshape\(1, -1\)"):
+        model(tokens[0])
+    for position in (-1, 4):
+        with pytest.raises(ModelError, match=f"position {position} is not in the context, from 0 to 3"):
+            cache.at(position, 1)
+    with pytest.raises(ModelError, match="time must be a positive integer"):
+        cache.at(0, 0)
+    for where in (cache.at(0, 1), model.cache(batch=2).at(0, 2)):
+        with pytest.raises(ModelError, match=r"tokens of shape \(1, 2\) for a cache of"):
+            model(tokens, where)
 
 
 def test_too_many_tokens_are_refused() -> None:

@@ -48,6 +48,30 @@ def test_names_are_paths_and_a_shared_parameter_counts_once() -> None:
     assert model.parameter_count() == 6 + 3 + 6 + 2
 
 
+class Named(Module):
+    """Parts in a dict, as PyTorch has them in a ModuleDict."""
+
+    def __init__(self) -> None:
+        self.heads: dict[str, Any] = {
+            "score": Linear(2, 3),
+            "free": {"scale": Tensor([1.0, 1.0], requires_grad=True)},
+        }
+
+    def __call__(self, x: Tensor) -> Tensor:
+        scaled: Tensor = self.heads["score"](x * self.heads["free"]["scale"])
+        return scaled
+
+
+def test_parts_in_a_dict() -> None:
+    model = Named()
+    assert list(model.state_dict()) == ["heads.score.weight", "heads.score.bias", "heads.free.scale"]
+    model.eval()
+    assert not model.heads["score"].training
+    with model.computing_in(dtypes.bf16):
+        assert model(Tensor([[1.0, 2.0]]).bfloat16()).dtype is dtypes.bf16
+    assert {t.dtype for t in model.parameters()} == {dtypes.f32}
+
+
 def test_state_dict_round_trip() -> None:
     source, target = (Mlp(np.random.default_rng(seed), inputs=4, hidden=3, classes=2) for seed in (0, 1))
     assert list(source.state_dict()) == ["hidden.weight", "hidden.bias", "output.weight", "output.bias"]
@@ -67,11 +91,16 @@ def test_a_state_that_does_not_fit_changes_nothing() -> None:
     good = {name: tensor.numpy() + 1 for name, tensor in model.state_dict().items()}
     before = values(model)
     short = {name: array for name, array in good.items() if name != "hidden.bias"}
-    wrong = [
+    wrong: list[tuple[Any, str]] = [
         (short, r"1 missing \(hidden\.bias\)"),
         ({**good, "extra": np.zeros(1)}, r"1 unknown \(extra\)"),
+        ({**good, 3: np.zeros(1)}, r"1 unknown \(3\)"),
+        (list(good.items()), "a state is values by name, not list"),
         ({**good, "output.bias": np.zeros(3, np.float32)}, r"output\.bias .*\(2,\).*\(3,\)"),
-        ({**good, "output.bias": np.zeros(2, np.float64)}, r"output\.bias .*f32.*float64"),
+        (
+            {**good, "output.bias": np.zeros(2, np.float64)},
+            r"output\.bias is float32 .*float64.*cast it first",
+        ),
     ]
     for state, message in wrong:
         with pytest.raises(ModelError, match=message):

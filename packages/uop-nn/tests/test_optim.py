@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uop_nn import SGD, Adam, AdamW, CombinedOptimizer, Lion, ModelError, Muon, Optimizer, OptimizerError
+from uop_nn import (
+    SGD,
+    Adam,
+    AdamW,
+    CombinedOptimizer,
+    Linear,
+    Lion,
+    ModelError,
+    Muon,
+    Optimizer,
+    OptimizerError,
+)
 from uop_tensor import Tensor, jit
 
 Array = NDArray[np.float64]
@@ -216,12 +227,17 @@ def test_what_an_optimizer_refuses() -> None:
     wrong: list[tuple[Callable[[], object], str]] = [
         (lambda: SGD([]), "at least one parameter"),
         (lambda: SGD([Tensor(START)]), "does not require a gradient"),
-        (lambda: SGD([p], lr=-1.0), "lr must be at least 0, not -1.0"),
+        (lambda: SGD([p], lr=-1.0), "lr must be at least 0 and finite, not -1.0"),
         (lambda: SGD([p], momentum=1.0), r"momentum must be in \[0, 1\), not 1.0"),
         (lambda: SGD([p], nesterov=True), "nesterov needs a momentum"),
         (lambda: AdamW([p], betas=(0.9, 1.5)), r"betas\[1\] must be in \[0, 1\), not 1.5"),
         (lambda: AdamW([p], eps=0.0), "eps must be above 0"),
-        (lambda: AdamW([p], lr=float("nan")), "lr must be at least 0, not nan"),
+        (lambda: AdamW([p], lr=float("nan")), "lr must be at least 0 and finite, not nan"),
+        (lambda: AdamW([p], lr=float("inf")), "lr must be at least 0 and finite, not inf"),
+        (lambda: SGD(p), r"not Tensor \(give \[tensor\]\)"),
+        (lambda: SGD(cast(Any, Linear(2, 2))), r"not Linear \(give model.parameters\(\)\)"),
+        (lambda: SGD(cast(Any, {"p": p})), r"not dict \(give the values of the dict\)"),
+        (lambda: SGD(cast(Any, [START])), "must be a Tensor, not ndarray"),
         (lambda: SGD([p, p]), "one parameter twice"),
         (lambda: Adam([p], weight_decay=-1.0), "weight_decay must be at least 0, not -1.0"),
         (lambda: Lion([p], betas=(1.0, 0.5)), r"betas\[0\] must be in \[0, 1\), not 1.0"),

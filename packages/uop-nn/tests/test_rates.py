@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
@@ -60,6 +61,11 @@ def test_schedules_that_are_refused() -> None:
         (lambda: StepDecay(1.0, 0), "every must be at least 1, not 0"),
         (lambda: LinearWarmup(0, Constant(1.0)), "steps must be at least 1, not 0"),
         (lambda: OneCycle(1.0, 10, rise=1.0), "rise must be between 0 and 1, not 1.0"),
+        (lambda: OneCycle(1.0, 10, start=0.0), "start and end must be above 0, not 0.0 and 10000.0"),
+        (lambda: Cosine(math.nan, 10), "peak must be a finite number, not nan"),
+        (lambda: StepDecay(1.0, 10, math.inf), "factor must be a finite number, not inf"),
+        (lambda: Constant(cast(Any, "1")), "rate must be a finite number, not '1'"),
+        (lambda: LinearWarmup(2, cast(Any, 0.1)), r"not 0.1 \(give Constant\(rate\)\)"),
     ]
     for make, message in wrong:
         with pytest.raises(OptimizerError, match=message):

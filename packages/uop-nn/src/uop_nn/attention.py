@@ -9,7 +9,7 @@ from uop_tensor import Tensor
 from . import init
 from .cache import LayerCache
 from .layers import Dropout, Linear, check_generator
-from .module import ModelError, Module, positive
+from .module import ModelError, Module, positive, tensor
 from .norms import LayerNorm
 
 __all__ = ["Block", "CausalSelfAttention", "FeedForward", "MultiheadAttention"]
@@ -135,7 +135,7 @@ class MultiheadAttention(Module):
         for number, x in enumerate((query, key, value)):
             rows = slice(number * width, (number + 1) * width)
             bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
-            projected = x.linear(self.in_proj_weight[rows], bias)
+            projected = tensor(self, x).linear(self.in_proj_weight[rows], bias)
             split = projected.reshape(*x.shape[:2], self.heads, width // self.heads)
             parts.append(split.permute(0, 2, 1, 3))
         mixed = parts[0].scaled_dot_product_attention(parts[1], parts[2], mask, is_causal=is_causal)

@@ -12,6 +12,8 @@ import numpy as np
 from uop_ir import DType, dtypes
 from uop_tensor import Tensor
 
+from .module import ModelError, positive
+
 __all__ = ["CachePosition", "KvCache", "LayerCache"]
 
 
@@ -24,14 +26,18 @@ class KvCache:
         def zeros() -> Tensor:
             return Tensor(np.zeros((batch, heads, context, size), dtype.numpy))
 
-        self.context = context
+        self.context, self.batch = context, batch
         self.layers = [(zeros(), zeros()) for _ in range(layers)]
 
     def at(self, position: int | Tensor, time: int) -> CachePosition:
         """The cache for tokens at positions `position` to `position + time - 1`; what was there is replaced.
 
-        In a jitted function `position` is an argument. A position beyond the context is left out.
+        In a jitted function `position` is an argument. A position beyond the context is left out. Raises ModelError for
+        a position that is known and not in the context, and for no tokens.
         """
+        positive(time=time)
+        if isinstance(position, int) and not 0 <= position < self.context:
+            raise ModelError(f"the position {position} is not in the context, from 0 to {self.context - 1}")
         return CachePosition(self, position, time)
 
 
@@ -39,6 +45,7 @@ class CachePosition:
     """A cache, and where the next tokens go. `positions` (time) are theirs, int32."""
 
     def __init__(self, cache: KvCache, position: int | Tensor, time: int) -> None:
+        self.batch, self.time = cache.batch, time
         places = Tensor.arange(cache.context, dtype=dtypes.i32)
         self.positions = Tensor.arange(time, dtype=dtypes.i32) + position
         # where in the new ones stands what goes to each place, and whether it is there at all

@@ -38,9 +38,20 @@ class CausalModel(Module):
         """The mean cross-entropy in nats of targets (B, T), the tokens that follow."""
         return mean_cross_entropy(self(tokens), targets)
 
-    def time(self, tokens: Tensor) -> int:
-        """How many tokens are given. Raises ModelError if they are more than the context."""
-        time = tokens.shape[-1]
+    def time(self, tokens: Tensor, cache: CachePosition | None = None) -> int:
+        """How many tokens are given. Raises ModelError if they are more than the context, not as many as the cache is
+        asked for, or not (B, T).
+        """
+        if tokens.ndim != 2:
+            raise ModelError(
+                f"tokens of shape {tokens.shape}", remedy="give (B, T): one text is tokens.reshape(1, -1)"
+            )
+        time = tokens.shape[1]
+        if cache is not None and (cache.batch, cache.time) != tokens.shape:
+            raise ModelError(
+                f"tokens of shape {tokens.shape} for a cache of {cache.batch} texts at {cache.time} positions",
+                remedy="make the cache for the batch, and the position for as many tokens as are given",
+            )
         if time > self.context:
             raise ModelError(f"{time} tokens at once, but the context of the model is {self.context}")
         return time

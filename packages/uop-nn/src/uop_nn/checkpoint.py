@@ -16,7 +16,7 @@ __all__ = ["CheckpointError", "load_checkpoint", "save_checkpoint"]
 META = "uop_nn"  # the one key of the safetensors metadata that we write: a JSON object
 
 
-def save_checkpoint(path: Path, tensors: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
+def save_checkpoint(path: Path | str, tensors: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
     """Write `tensors` and `meta` (what JSON can hold) to `path`, whole or not at all.
 
     A checkpoint that was there before stays until the new one is complete on disk. Integers of any size and
@@ -30,7 +30,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, NDArray[Any]], meta: Mappi
     save_safetensors(path, tensors, {META: text})
 
 
-def load_checkpoint(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def load_checkpoint(path: Path | str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the tensors and the description that `save_checkpoint` wrote to `path`.
 
     Raises CheckpointError if the file is missing, truncated, or not a checkpoint of this package.

@@ -12,7 +12,7 @@ from uop_tensor import Tensor
 
 from . import init
 from .layers import check_generator
-from .module import ModelError, Module, positive
+from .module import ModelError, Module, positive, tensor
 
 __all__ = ["AvgPool2d", "Conv1d", "Conv2d", "ConvTranspose2d", "MaxPool2d"]
 
@@ -50,7 +50,9 @@ class Conv1d(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Raises TensorError where the channels or sizes of `x` do not fit."""
-        return x.conv1d(self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return tensor(self, x).conv1d(
+            self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
 
 
 class Conv2d(Conv1d):
@@ -60,7 +62,9 @@ class Conv2d(Conv1d):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Raises TensorError where the channels or sizes of `x` do not fit."""
-        return x.conv2d(self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        return tensor(self, x).conv2d(
+            self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
 
 
 class ConvTranspose2d(Module):
@@ -94,7 +98,7 @@ class ConvTranspose2d(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Raises TensorError where the channels or sizes of `x` do not fit."""
-        return x.conv_transpose2d(
+        return tensor(self, x).conv_transpose2d(
             self.weight,
             self.bias,
             self.stride,
@@ -118,7 +122,9 @@ class MaxPool2d(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, channels, height, width) to (N, channels, rows, columns)."""
-        pooled: Tensor = x.max_pool2d(self.kernel_size, self.stride, self.padding, self.dilation)
+        pooled: Tensor = tensor(self, x).max_pool2d(
+            self.kernel_size, self.stride, self.padding, self.dilation
+        )
         return pooled
 
 
@@ -130,7 +136,7 @@ class AvgPool2d(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, channels, height, width) to (N, channels, rows, columns)."""
-        return x.avg_pool2d(self.kernel_size, self.stride, self.padding)
+        return tensor(self, x).avg_pool2d(self.kernel_size, self.stride, self.padding)
 
 
 def _two(size: Each) -> Each:

@@ -122,7 +122,7 @@ def load_tinyshakespeare(cache: Path | None = None) -> str:
     return fetch(TINY_SHAKESPEARE, DataFolders.from_settings(cache)).decode("ascii")
 
 
-def load_text(path: Path | None, min_length: int, cache: Path | None = None) -> tuple[str, str | None]:
+def load_text(path: Path | str | None, min_length: int, cache: Path | None = None) -> tuple[str, str | None]:
     """Return a text of at least `min_length` characters to train on, and a line to show to the user, or None.
 
     The text is that of the file at `path` (UTF-8) where one is given, else Tiny Shakespeare, else the text
@@ -131,7 +131,7 @@ def load_text(path: Path | None, min_length: int, cache: Path | None = None) -> 
     """
     note = None
     if path is not None:
-        origin, text = str(path), _read_text(path)
+        origin, text = str(path), _read_text(Path(path))
     else:
         try:
             origin, text = "Tiny Shakespeare", load_tinyshakespeare(cache)

@@ -63,7 +63,7 @@ class Gpt(CausalModel):
 
         With a cache, the tokens continue what it has; see `KvCache`.
         """
-        time = self.time(tokens)
+        time = self.time(tokens, cache)
         places = self.position.weight[:time] if cache is None else self.position(cache.positions)
         x = self.dropout(self.token(tokens) + places)
         for number, block in enumerate(self.blocks):

@@ -138,7 +138,7 @@ class Gpt2(CausalModel):
         """Scores (B, T, vocabulary) of the token after each of tokens (B, T). Raises ModelError if T is too
         long.
         """
-        time = self.time(tokens)
+        time = self.time(tokens, cache)
         places = self.wpe.weight[:time] if cache is None else self.wpe(cache.positions)
         x = self.wte(tokens) + places
         for number, block in enumerate(self.h):

@@ -9,7 +9,7 @@ import numpy as np
 from uop_tensor import Tensor
 
 from . import init
-from .module import ModelError, Module, positive
+from .module import ModelError, Module, positive, tensor
 
 __all__ = ["Dropout", "Embedding", "Linear", "mean_cross_entropy"]
 
@@ -49,7 +49,7 @@ class Linear(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Raises TensorError unless the last axis of `x` has `inputs` elements."""
-        return x.linear(self.weight, self.bias)
+        return tensor(self, x).linear(self.weight, self.bias)
 
 
 class Embedding(Module):
@@ -83,7 +83,7 @@ class Dropout(Module):
         self.p = p
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout(self.p, self.training)
+        return tensor(self, x).dropout(self.p, self.training)
 
 
 def check_generator(generator: object) -> None:

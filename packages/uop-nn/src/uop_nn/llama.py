@@ -136,7 +136,7 @@ class Llama(CausalModel):
 
         With a cache, the tokens continue what it has; see `KvCache`.
         """
-        time = self.time(tokens)
+        time = self.time(tokens, cache)
         cosine, sine = (t[:time] if cache is None else t.take(cache.positions, axis=0) for t in self.angles)
         x = self.model.embed_tokens(tokens)
         for number, block in enumerate(self.model.layers):

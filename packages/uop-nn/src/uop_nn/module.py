@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from uop_ir import DType, UopError
 from uop_tensor import Tensor
 
-__all__ = ["Mismatch", "ModelError", "Module", "Sequential", "load_tensors", "positive"]
+__all__ = ["Mismatch", "ModelError", "Module", "Sequential", "load_tensors", "positive", "tensor"]
+
+
+#: What may hold the parts of a module.
+CONTAINERS = (list, tuple, dict)
 
 
 class ModelError(UopError):
@@ -28,10 +32,10 @@ class Mismatch(NamedTuple):
 
 class Module:
     """A part of a model: its attributes are parameters (tensors that require a gradient), modules, or lists
-    of modules.
+    and dicts of these.
 
-    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list, joined by
-    dots. A layer also has `buffers`, names of its attributes that are kept with the parameters, but not
+    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list or the key in
+    a dict, joined by dots. A layer also has `buffers`, names of its attributes that are kept with the parameters, but not
     trained.
     """
 
@@ -142,13 +146,27 @@ def positive(**sizes: object) -> None:
             raise ModelError(f"{name} must be a positive integer, not {size!r}")
 
 
+def tensor(layer: Module, x: Tensor) -> Tensor:
+    """`x` itself. Raises ModelError for what is no Tensor, such as an array of NumPy."""
+    if not isinstance(x, Tensor):
+        raise ModelError(
+            f"{type(layer).__name__} takes a Tensor, not {type(x).__name__}", remedy="give Tensor(x)"
+        )
+    return x
+
+
 def load_tensors(
     targets: Mapping[str, Tensor], state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True
 ) -> Mismatch:
     """Assign to each target the value of its name. Raises ModelError, and changes nothing, unless all of them
     fit.
     """
-    missing, unknown = sorted(targets.keys() - state.keys()), sorted(state.keys() - targets.keys())
+    if not isinstance(state, Mapping):
+        raise ModelError(
+            f"a state is values by name, not {type(state).__name__}", remedy="give a state_dict()"
+        )
+    missing = sorted(targets.keys() - state.keys())
+    unknown = sorted(str(name) for name in state.keys() - targets.keys())
     if strict and (missing or unknown):
         wrong = [
             f"{len(names)} {what} ({_some(names)})"
@@ -161,8 +179,9 @@ def load_tensors(
         target = targets[name]
         if array.shape != target.shape or array.dtype != target.dtype.numpy:
             raise ModelError(
-                f"{name} is {target.dtype} of shape {target.shape}, "
-                f"but the value is {array.dtype} of shape {array.shape}"
+                f"{name} is {target.dtype.numpy} of shape {target.shape}, "
+                f"but the value is {array.dtype} of shape {array.shape}",
+                remedy="cast it first" if array.shape == target.shape else None,
             )
     for name, array in arrays.items():
         targets[name].assign(array)
@@ -186,9 +205,9 @@ def _of_value(module: Module, value: object, path: str) -> Iterator[tuple[Module
         yield module, path.removesuffix("."), value
     elif isinstance(value, Module):
         yield from _tensors(value, path)
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _of_value(module, item, f"{path}{index}.")
+    elif isinstance(value, CONTAINERS):
+        for key, item in _items(value):
+            yield from _of_value(module, item, f"{path}{key}.")
 
 
 def _enter_modules(value: object, found: dict[int, Module]) -> None:
@@ -196,9 +215,13 @@ def _enter_modules(value: object, found: dict[int, Module]) -> None:
         found[id(value)] = value
         for attribute in vars(value).values():
             _enter_modules(attribute, found)
-    elif isinstance(value, list | tuple):
-        for item in value:
+    elif isinstance(value, CONTAINERS):
+        for _, item in _items(value):
             _enter_modules(item, found)
+
+
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items() if isinstance(value, dict) else enumerate(value))
 
 
 def _places(root: Module) -> Iterator[tuple[Any, Any, Tensor]]:
@@ -213,13 +236,13 @@ def _places_of(holder: Any, key: Any, value: object) -> Iterator[tuple[Any, Any,
         if isinstance(holder, tuple) and value.requires_grad:
             raise ModelError("a parameter in a tuple cannot be replaced", remedy="keep it in a list")
         yield holder, key, value
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _places_of(value, index, item)
+    elif isinstance(value, CONTAINERS):
+        for item_key, item in _items(value):
+            yield from _places_of(value, item_key, item)
 
 
 def _put(holder: Any, key: Any, tensor: Tensor) -> None:
-    if isinstance(holder, list):
+    if isinstance(holder, list | dict):
         holder[key] = tensor
     else:
         setattr(holder, key, tensor)

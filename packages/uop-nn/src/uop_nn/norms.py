@@ -7,7 +7,7 @@ import numpy as np
 from uop_tensor import Tensor
 
 from . import init
-from .module import ModelError, Module, positive
+from .module import ModelError, Module, positive, tensor
 
 __all__ = ["BatchNorm2d", "GroupNorm", "LayerNorm", "RMSNorm"]
 
@@ -22,7 +22,12 @@ class LayerNorm(Module):
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., width) to (..., width)."""
+        """(..., width) to (..., width). Raises ModelError for another last axis."""
+        width = self.weight.shape[0]
+        if tensor(self, x).shape[-1:] != (width,):
+            raise ModelError(
+                f"LayerNorm({width}) of a tensor of shape {x.shape}", remedy="its last axis is the width"
+            )
         return x.layernorm(self.weight, self.bias, self.eps)
 
 
@@ -40,7 +45,7 @@ class RMSNorm(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., width) to (..., width). Raises TensorError for another last axis."""
-        return x.rms_norm(self.weight.shape[0], self.weight, self.eps)
+        return tensor(self, x).rms_norm(self.weight.shape[0], self.weight, self.eps)
 
 
 class GroupNorm(Module):
@@ -60,7 +65,7 @@ class GroupNorm(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, channels, ...) to the same. Raises TensorError for another second axis."""
-        return x.group_norm(self.groups, self.weight, self.bias, self.eps)
+        return tensor(self, x).group_norm(self.groups, self.weight, self.bias, self.eps)
 
 
 class BatchNorm2d(Module):
@@ -89,7 +94,7 @@ class BatchNorm2d(Module):
         Raises ModelError for another rank, TensorError for other channels, or one value a channel in
         training.
         """
-        if x.ndim != 4:
+        if tensor(self, x).ndim != 4:
             channels = self.weight.shape[0]
             raise ModelError(f"BatchNorm2d takes (N, {channels}, H, W), not the shape {x.shape}")
         averages = self.running_mean, self.running_var

@@ -6,6 +6,7 @@ learning rate that changes from step to step is an argument of the jitted functi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from uop_ir import UopError
 from uop_tensor import Tensor
 
-from .module import load_tensors
+from .module import Module, load_tensors
 
 __all__ = ["SGD", "CombinedOptimizer", "Optimizer", "OptimizerError", "check", "named", "zeros_like"]
 
@@ -24,12 +25,28 @@ class OptimizerError(UopError):
     """A hyperparameter out of range, or a step without gradients."""
 
 
+#: What is taken for parameters by mistake, and what to give instead.
+NO_PARAMETERS: tuple[tuple[type, str], ...] = (
+    (Module, "give model.parameters()"),
+    (Tensor, "give [tensor]"),
+    (Mapping, "give the values of the dict"),
+)
+
+
 class Optimizer:
     """Changes parameters by their gradients. A subclass says how one parameter changes, in `update`."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
         """Raises OptimizerError for no parameters, one twice, one that has no gradient, or a negative rate."""
+        for kind, remedy in NO_PARAMETERS:
+            if isinstance(parameters, kind):
+                raise OptimizerError(
+                    f"an optimizer needs a list of parameters, not {type(parameters).__name__}", remedy=remedy
+                )
         self.parameters = list(parameters)
+        for parameter in self.parameters:
+            if not isinstance(parameter, Tensor):
+                raise OptimizerError(f"a parameter must be a Tensor, not {type(parameter).__name__}")
         if not self.parameters:
             raise OptimizerError("an optimizer needs at least one parameter")
         if len({id(tensor) for tensor in self.parameters}) < len(self.parameters):
@@ -38,7 +55,7 @@ class Optimizer:
             raise OptimizerError(
                 "a tensor to optimize does not require a gradient", remedy="set requires_grad"
             )
-        check("lr", lr, lr >= 0, "at least 0")
+        check("lr", lr, 0 <= lr < math.inf, "at least 0 and finite")
         self.lr = lr
 
     def zero_grad(self) -> None:
@@ -149,10 +166,10 @@ class CombinedOptimizer(Optimizer):
         }
 
 
-def check(name: str, value: float, fits: bool, what: str) -> None:
+def check(name: str, value: object, fits: bool, what: str) -> None:
     """Raise OptimizerError for a hyperparameter that does not fit."""
     if not fits:
-        raise OptimizerError(f"{name} must be {what}, not {value}")
+        raise OptimizerError(f"{name} must be {what}, not {value!r}")
 
 
 def zeros_like(tensors: Iterable[Tensor]) -> list[Tensor]:

@@ -17,6 +17,9 @@ class Constant:
 
     rate: float
 
+    def __post_init__(self) -> None:
+        _finite(rate=self.rate)
+
     def __call__(self, step: int) -> float:
         return self.rate
 
@@ -30,6 +33,7 @@ class Cosine:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
+        _finite(peak=self.peak, floor=self.floor)
         _at_least_one(steps=self.steps)
 
     def __call__(self, step: int) -> float:
@@ -45,6 +49,7 @@ class StepDecay:
     factor: float = 0.1
 
     def __post_init__(self) -> None:
+        _finite(rate=self.rate, factor=self.factor)
         _at_least_one(every=self.every)
 
     def __call__(self, step: int) -> float:
@@ -60,6 +65,10 @@ class LinearWarmup:
 
     def __post_init__(self) -> None:
         _at_least_one(steps=self.steps)
+        if not callable(self.then):
+            raise OptimizerError(
+                f"a warm-up goes on with rates by step, not {self.then!r}", remedy="give Constant(rate)"
+            )
 
     def __call__(self, step: int) -> float:
         if step < self.steps:
@@ -82,6 +91,9 @@ class OneCycle:
     end: float = 1e4
 
     def __post_init__(self) -> None:
+        _finite(peak=self.peak, start=self.start, end=self.end)
+        if self.start <= 0 or self.end <= 0:
+            raise OptimizerError(f"start and end must be above 0, not {self.start} and {self.end}")
         _at_least_one(steps=self.steps)
         if not 0 < self.rise < 1:
             raise OptimizerError(f"rise must be between 0 and 1, not {self.rise}")
@@ -108,6 +120,12 @@ def warmup_cosine(step: int, steps: int, peak: float, *, warmup: int, floor: flo
 
 def _half_cosine(first: float, last: float, progress: float) -> float:
     return last + (first - last) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def _finite(**numbers: object) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise OptimizerError(f"{name} must be a finite number, not {number!r}")
 
 
 def _at_least_one(**counts: int) -> None:

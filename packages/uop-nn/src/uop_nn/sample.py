@@ -140,10 +140,11 @@ def default_prompt(tokenizer: CharTokenizer) -> str:
     return "\n" if "\n" in tokenizer.characters else tokenizer.characters[0]
 
 
-def load_gpt(path: Path) -> tuple[Gpt, CharTokenizer]:
+def load_gpt(path: Path | str) -> tuple[Gpt, CharTokenizer]:
     """The model and the tokenizer of a checkpoint, or of the one in a folder. Raises CheckpointError if it
     has none.
     """
+    path = Path(path)
     path = path / CHECKPOINT if path.is_dir() else path
     tensors, meta = load_checkpoint(path)
     if meta.get("kind") != "gpt":

@@ -311,6 +311,7 @@ def test_load_text_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_bytes("\ufeffna\u00efve\r\ntext\n".encode())
     assert load_text(path, 11) == ("na\u00efve\ntext\n", None)
+    assert load_text(str(path), 11) == load_text(path, 11)
     with pytest.raises(DataError) as error:
         load_text(path, 12)
     assert f"{path} has 11 characters, but the context needs at least 12" in one_line(error)
