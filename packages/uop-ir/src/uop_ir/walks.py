@@ -19,6 +19,8 @@ _DIGEST = 16
 #: Writes to the slot: what a UOp forbids, and faster than object.__setattr__.
 _keep: Callable[[UOp, bytes], None] = vars(Fields)["_digest"].__set__
 _HEADS = {op: f"{op.value} ".encode() for op in Ops}
+#: A copy of it takes a quarter less time than a new one.
+_HASH = blake2b()
 
 
 def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
@@ -77,21 +79,20 @@ def digest(root: UOp) -> bytes:
     """
     stack = [root]
     while stack:
-        node = stack[-1]
+        node = stack.pop()
         if node._digest:
-            stack.pop()
             continue
         parts = [_HEADS[node.op]]
-        below = True
         for s in node.src:
-            if s._digest:
-                parts.append(s._digest)
-            else:  # first the sources, then this node again
-                stack.append(s)
-                below = False
-        if below:
+            if not s._digest:  # first the sources, then this node again
+                stack.append(node)
+                stack += node.src
+                break
+            parts.append(s._digest)
+        else:
             if node.arg is not None:
                 parts.append(repr(node.arg).encode())
-            _keep(node, blake2b(b"".join(parts)).digest()[:_DIGEST])
-            stack.pop()
+            content = _HASH.copy()
+            content.update(b"".join(parts))
+            _keep(node, content.digest()[:_DIGEST])
     return root._digest
