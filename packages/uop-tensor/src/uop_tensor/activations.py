@@ -10,6 +10,7 @@ from uop_ir import UOp
 from . import compose, error_function, shapes, transcendental
 from .errors import TensorError
 from .special import Special
+from .windows import cut
 
 _GELU: dict[str, Callable[[UOp], UOp]] = {"none": error_function.gelu, "tanh": compose.gelu}
 
@@ -129,9 +130,7 @@ class Activations(Special):
             raise TensorError(
                 f"glu: {size} elements along axis {axis} of {self.shape}", remedy="an even number"
             )
-        bounds = [[(0, s) for s in self.shape] for _ in range(2)]
-        bounds[0][at], bounds[1][at] = (0, size // 2), (size // 2, size)
-        left, right = (self._of(self.uop.shrink(b)) for b in bounds)
+        left, right = (self._of(cut(self.uop, at, *b)) for b in ((0, size // 2), (size // 2, size)))
         return left * right.sigmoid()
 
 

@@ -11,6 +11,7 @@ from uop_ir import DType, UOp, dtypes
 from . import shapes
 from .creation import count
 from .data import Number, from_array
+from .einsum import diagonal
 from .errors import TensorError
 from .graph import broadcast_to, known_device, shape_of
 from .indexing import Indexing, as_value
@@ -18,6 +19,7 @@ from .memory import numel
 from .picking import picked
 from .selection import Array
 from .value import Value
+from .windows import cut
 
 
 class Masks(Indexing):
@@ -86,17 +88,12 @@ class Masks(Indexing):
         if one == two:
             raise TensorError(f"diagonal: axis {one} twice", remedy="name two axes")
         x = self.uop.permute([*(a for a in range(self.ndim) if a not in (one, two)), one, two])
-        *front, rows, columns = shape_of(x)
-        first = max(-offset, 0), max(offset, 0)
-        n = max(min(rows - first[0], columns - first[1]), 0)
-        whole = [(0, s) for s in front]
-        around = [(0, 0)] * len(front)
-        x = x.shrink(
-            [*whole, *((min(f, s), min(f, s) + n) for f, s in zip(first, (rows, columns), strict=True))]
-        )
-        # rows that are one longer begin on the diagonal
-        x = x.reshape((*front, n * n)).pad([*around, (0, n)]).reshape((*front, n, n + 1))
-        return self._of(x.shrink([*whole, (0, n), (0, 1)]).reshape((*front, n)))
+        rows, columns = shape_of(x)[-2:]
+        first = min(max(-offset, 0), rows), min(max(offset, 0), columns)
+        n = min(rows - first[0], columns - first[1])
+        for axis, begin in zip((-2, -1), first, strict=True):
+            x = cut(x, x.ndim + axis, begin, begin + n)
+        return self._of(diagonal(x))
 
     def diag(self, diagonal: int = 0) -> Self:
         """The diagonal of a matrix, or the matrix of zeros that has this vector on its diagonal."""

@@ -19,6 +19,7 @@ from .promotion import DEFAULT, accumulator, as_float, promote
 from .selection import Array
 from .sorting import order
 from .value import Operand, Value, device_beside, strong
+from .windows import cut
 
 
 class Ordering(Gather):
@@ -51,7 +52,7 @@ class Ordering(Gather):
         if not 0 <= k <= size:
             raise TensorError(f"topk: {k} elements along an axis of size {size}", remedy=f"0 to {size}")
         found = order(self.uop, at, largest)
-        found = found.shrink([(0, k if a == at else s) for a, s in enumerate(shape_of(found))])
+        found = cut(found, at, 0, k)
         return self._of(picked_along(self.uop, found, at)), self._of(found.cast(dtypes.i64))
 
     def kthvalue(self, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Self, Self]:
@@ -61,7 +62,7 @@ class Ordering(Gather):
             raise TensorError(
                 f"kthvalue: number {k} along an axis of size {self.shape[at]}", remedy="counted from 1"
             )
-        place = broadcast_to(UOp.const(dtypes.u32, k - 1), _one_along(self.shape, at))
+        place = broadcast_to(UOp.const(dtypes.u32, k - 1), (*self.shape[:at], 1, *self.shape[at + 1 :]))
         return self._ranked(order(self.uop, at, False), place, at, keepdim)
 
     def median(self, axis: int | None = None, keepdim: bool = False) -> Self | tuple[Self, Self]:
@@ -74,9 +75,7 @@ class Ordering(Gather):
         at = shapes.one_axis("median", x.ndim, 0 if axis is None else axis)
         size = x.shape[at]
         found = order(x.uop, at, False)
-        last = picked_along(x.uop, found, at).shrink(
-            [(size - 1 if a == at else 0, s) for a, s in enumerate(x.shape)]
-        )
+        last = cut(picked_along(x.uop, found, at), at, size - 1, size)
         place = compose.is_nan(last).where(UOp.const(dtypes.u32, size - 1), (size - 1) // 2)
         values, indices = x._ranked(found, place, at, keepdim)
         if axis is not None:
@@ -204,10 +203,6 @@ class Ordering(Gather):
         dtype = given.dtype if weights is None or given.dtype.is_float else dtypes.f64
         total = grouped(Ops.ADD, broadcast_to(given.cast(dtype), self.shape), wrapped(self.uop, n), 0, n)
         return self._of(total.cast(dtype))
-
-
-def _one_along(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return (*shape[:axis], 1, *shape[axis + 1 :])
 
 
 #: By name: where between the two elements around it a place lies, from 0 to 1.

@@ -13,6 +13,7 @@ from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .movement import Movement, join
 from .value import operands
+from .windows import cut
 
 #: Flat, as in torch: (before, after) of the last axis, then of the one before it, and so on. Or a pair an axis.
 Widths: TypeAlias = "Sequence[int] | Sequence[Sequence[int] | None]"
@@ -72,6 +73,7 @@ def _cut(x: UOp, pairs: Sequence[Pair]) -> UOp:
 def _pairs(padding: Widths, shape: tuple[int, ...]) -> list[Pair]:
     """(before, after) of each axis, as the user meant it."""
     given: list[Any] = list(padding)
+    pairs: list[Pair] | None
     try:
         if all(hasattr(p, "__index__") for p in given):
             flat = iter(index(p) for p in given)
@@ -80,8 +82,8 @@ def _pairs(padding: Widths, shape: tuple[int, ...]) -> list[Pair]:
         else:
             pairs = [(index(before), index(after)) for before, after in (p or (0, 0) for p in given)]
     except (TypeError, ValueError):
-        pairs = [(0, 0)] * (len(shape) + 1)
-    if len(pairs) != len(shape):
+        pairs = None
+    if pairs is None or len(pairs) != len(shape):
         raise TensorError(
             f"pad: {padding} for a tensor of shape {shape}",
             remedy="give (before, after) an axis, or one flat row of them from the last axis on",
@@ -108,8 +110,7 @@ Part: TypeAlias = "tuple[int, int, bool]"
 
 def _part(x: UOp, axis: int, part: Part, length: int) -> UOp:
     begin, end, mirrored = part
-    bounds = [(begin, end) if a == axis else (0, s) for a, s in enumerate(x.shape)]
-    x = x.shrink(bounds)
+    x = cut(x, axis, begin, end)
     if mirrored:
         x = x.flip([a == axis for a in range(x.ndim)])
     return x.expand([length if a == axis else s for a, s in enumerate(x.shape)])

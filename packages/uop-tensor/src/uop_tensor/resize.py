@@ -72,7 +72,7 @@ class Resizing(Pooling):
                 remedy="it is for linear and cubic modes",
             )
         if mode == "area":
-            return getattr(self, f"adaptive_avg_pool{len(axes)}d")([a.new for a in axes])  # type: ignore[no-any-return]
+            return self._adaptive_avg(len(axes), [a.new for a in axes])
         x = self
         for number, axis in enumerate(axes, self.ndim - len(axes)):
             if mode in _NEAREST:

@@ -21,6 +21,7 @@ from .graph import broadcast_to, known_device, shape_of
 from .picking import picked, wrapped
 from .shapes import broadcast, size_of
 from .value import Value
+from .windows import cut, every
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Item: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | Array | None"
@@ -151,7 +152,7 @@ def select(x: UOp, items: tuple[Any, ...], read: Read) -> Selection:
     if not axes:  # True or False alone: an axis of one element, or none
         (length,) = _together([p for _, p in found])
         y = y.reshape((*y.shape[:place], 1, *y.shape[place:]))
-        return Selection(y.shrink(_along(y, place, (0, length), whole=y.shape)), (), 0, None)
+        return Selection(cut(y, place, 0, length), (), 0, None)
     return Selection(y, axes, place, _flat(y, found, known_device(x)))
 
 
@@ -232,7 +233,7 @@ def _element(x: UOp, axis: int, at: int) -> UOp:
     if not -size <= at < size:
         raise PositionError(f"index: {at} along an axis of size {size}", remedy=f"from {-size} to {size - 1}")
     at %= size
-    return _without_axis(x.shrink(_along(x, axis, (at, at + 1), whole=x.shape)), axis)
+    return _without_axis(cut(x, axis, at, at + 1), axis)
 
 
 def _without_axis(x: UOp, axis: int) -> UOp:
@@ -249,26 +250,11 @@ def _sliced(x: UOp, axis: int, item: slice) -> UOp:
         raise TensorError(f"index: {item}: {error}") from None
     length = len(range(start, stop, step))
     if length == 0:
-        return x.shrink(_along(x, axis, (0, 0), whole=x.shape))
+        return cut(x, axis, 0, 0)
     if step < 0:
         x = x.flip([a == axis for a in range(x.ndim)])
         start, step = size - 1 - start, -step
-    end = start + (length - 1) * step + 1
-    x = x.shrink(_along(x, axis, (start, end), whole=x.shape))
-    if step == 1:
-        return x
-    # every step-th element: fill up to a multiple, then take the first of each group
-    x = x.pad(_along(x, axis, (0, length * step - (end - start)), whole=None))
-    x = x.reshape((*x.shape[:axis], length, step, *x.shape[axis + 1 :]))
-    x = x.shrink(_along(x, axis + 1, (0, 1), whole=x.shape))
-    return x.reshape((*x.shape[: axis + 1], *x.shape[axis + 2 :]))
-
-
-def _along(
-    x: UOp, axis: int, pair: tuple[int, int], whole: tuple[int | UOp, ...] | None
-) -> list[tuple[int, int | UOp]]:
-    """`pair` for one axis; the others whole (of a SHRINK, which gets their sizes) or not padded (None)."""
-    return [pair if a == axis else (0, whole[a] if whole else 0) for a in range(x.ndim)]
+    return every(cut(x, axis, start, start + (length - 1) * step + 1), axis, step)
 
 
 def _sliced_by_size(x: UOp, axis: int, item: slice) -> UOp:
@@ -289,7 +275,7 @@ def _sliced_by_size(x: UOp, axis: int, item: slice) -> UOp:
             f"index: {item} may leave the axis",
             remedy="for all sizes within the bounds given to jit, it must begin, end and lie within",
         )
-    return x.shrink([(start, stop) if a == axis else (0, s) for a, s in enumerate(x.shape)])
+    return cut(x, axis, start, stop)
 
 
 def _at_most(one: int | UOp, other: int | UOp) -> bool:

@@ -31,7 +31,7 @@ def windows(x: UOp, size: Sizes, stride: Sizes, dilation: Sizes) -> UOp:
         # an axis of positions becomes one of elements in the window and one of places
         axis = first + 2 * number
         value = _repeated(value, axis, k)
-        value = _every(_advanced(value, axis, d), axis + 1, s)
+        value = every(_advanced(value, axis, d), axis + 1, s)
     order = [*range(first + 1, value.ndim, 2), *range(first, value.ndim, 2)]
     return _with_rule(
         value.permute((*range(first), *order)), x, lambda g: unwindow(g, lengths, stride, dilation)
@@ -90,8 +90,8 @@ def spread(x: UOp, axis: int, stride: int) -> UOp:
     return cut(x, axis, 0, (n - 1) * stride + 1)
 
 
-def cut(x: UOp, axis: int, begin: int, end: int) -> UOp:
-    """A part of an axis."""
+def cut(x: UOp, axis: int, begin: int | UOp, end: int | UOp) -> UOp:
+    """The part of an axis from `begin` to `end`, excluded."""
     return x.shrink([(begin, end) if a == axis else (0, s) for a, s in enumerate(x.shape)])
 
 
@@ -105,11 +105,12 @@ def _repeated(x: UOp, axis: int, count: int) -> UOp:
     return x.reshape((*before, 1, *after)).expand((*before, count, *after))
 
 
-def _every(x: UOp, axis: int, stride: int) -> UOp:
+def every(x: UOp, axis: int, stride: int) -> UOp:
     """The elements 0, stride, 2 * stride, ... of an axis."""
     n = -(-shape_of(x)[axis] // stride)
     if stride == 1:
         return x
+    # filled up to a multiple, of which the first of each group is taken
     x = _grow(x, axis, 0, n * stride - shape_of(x)[axis])
     x = x.reshape((*x.shape[:axis], n, stride, *x.shape[axis + 1 :]))
     return cut(x, axis + 1, 0, 1).reshape((*x.shape[: axis + 1], *x.shape[axis + 2 :]))

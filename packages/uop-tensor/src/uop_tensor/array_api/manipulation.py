@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uop_tensor.errors import PositionError, TensorError
+from uop_tensor.errors import TensorError
+from uop_tensor.shapes import one_axis
 from uop_tensor.tensor import Tensor
 
 from .array import Array, as_array
@@ -100,8 +101,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> A
         return array.repeat_interleave(int(counts.item()), axis)
     if axis is None:
         array, axis = array.reshape((array.size,)), 0
-    if not -array.ndim <= axis < array.ndim:
-        raise PositionError(f"repeat: axis {axis} of an array of {array.ndim} axes")
+    axis = one_axis("repeat", array.ndim, axis)
     if counts.shape != (array.shape[axis],) or not counts.dtype.is_int:
         raise TensorError(
             f"repeat: counts {counts.dtype}{counts.shape} for an axis of size {array.shape[axis]}",
