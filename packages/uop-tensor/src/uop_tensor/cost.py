@@ -54,6 +54,11 @@ def operands(node: UOp) -> tuple[UOp, ...]:
     return node.src[:1] if node.op in INDEX_MAPS else node.src
 
 
+def prices(elements: int, cost: float, evaluations: int) -> tuple[float, float]:
+    """What a value costs that is stored once and loaded at each evaluation, and what one costs that is computed again."""
+    return elements * (cost + STORE) + evaluations * LOAD, evaluations * cost
+
+
 @dataclass
 class Costs:
     """`cost`: of an element of each node. `cheap`: the nodes that are never worth storing.

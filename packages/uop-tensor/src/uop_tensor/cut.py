@@ -49,8 +49,8 @@ def cut_wide(value: UOp, outside: set[UOp], arguments: int) -> set[UOp]:
                     f"{node.op!r} reads {len(together)} values at once, the backend takes {arguments - 1}",
                     remedy="combine fewer at a time",
                 )
-            found.add(_computed(most))
-            reads[most] = frozenset({_computed(most)})
+            found.add(computed(most))
+            reads[most] = frozenset({computed(most)})
         reads[node] = together
     return found
 
@@ -94,12 +94,12 @@ def _last_uses(order: list[UOp], outside: set[UOp]) -> dict[UOp, int]:
         elif any(s in variable for s in node.src) and node.dtype.kind is not Kind.INDEX:
             variable.add(node)
             if node.op not in INDEX_MAPS:
-                used = (_computed(s) for s in node.src)
+                used = (computed(s) for s in node.src)
                 end.update({u: place for u in used if u in variable and u not in outside and not is_leaf(u)})
     return end
 
 
-def _computed(value: UOp) -> UOp:
+def computed(value: UOp) -> UOp:
     """The value that this one is a view of."""
     while value.op in INDEX_MAPS:
         value = value.src[0]

@@ -11,10 +11,10 @@ from typing import Any
 
 from uop_ir import INDEX_MAPS, Backend, Ops, UOp, get_backend
 
-from .cost import LOAD, STORE, Costs, costs, is_leaf, is_memory
-from .cut import LENGTH, body_nodes
+from .cost import LOAD, Costs, costs, is_leaf, is_memory, prices
+from .cut import LENGTH, body_nodes, computed
 from .errors import TensorError
-from .fusion import Demand
+from .fusion import evaluations
 from .jit import Jitted
 from .memory import nbytes, numel
 from .one_hot import scatters
@@ -129,15 +129,17 @@ class _Explained:
             return "adds each element where it belongs, which it can only where it is stored"
         if folds_prefix(value):
             return "a running fold, of one step an element only where it is stored"
-        demands = self.fusion.reads[value]
-        evaluations, elements, cost = _evaluations(demands), numel(value.shape), self.costs.cost[value]
-        store = elements * (cost + STORE) + evaluations * LOAD
-        numbers = (
-            f"{elements:,} elements of cost {cost:g}, asked for {evaluations:,} times: to store and load "
-            f"them costs {store:,.0f}, to compute them again {evaluations * cost:,.0f}"
+        times, elements, cost = (
+            evaluations(self.fusion.reads[value]),
+            numel(value.shape),
+            self.costs.cost[value],
         )
-        if store < evaluations * cost:
-            return numbers
+        stored, again = prices(elements, cost, times)
+        if stored < again:
+            return (
+                f"{elements:,} elements of cost {cost:g}, asked for {times:,} times: to store and load "
+                f"them costs {stored:,.0f}, to compute them again {again:,.0f}"
+            )
         return f"cut here, since a kernel has at most {self.task.limits.arguments} arguments and {LENGTH} operations"
 
     def _computed_again(self, number: int, k: int) -> list[str]:
@@ -154,17 +156,9 @@ class _Explained:
         return node not in self.costs.cheap and self.costs.cost[node] > LOAD
 
 
-def _evaluations(demands: Iterable[Demand]) -> int:
-    return sum(d.evaluations for d in demands)
-
-
 def _name(value: UOp) -> str:
     """A value in a text: its operation, dtype and shape."""
-    while value.op in INDEX_MAPS:
-        value = value.src[0]
-    op = (
-        f"{value.op.name.lower()} {value.arg[0].name.lower()}"
-        if value.op is Ops.REDUCE
-        else value.op.name.lower()
-    )
+    value = computed(value)
+    op = value.op.name.lower()
+    op += f" {value.arg[0].name.lower()}" if value.op is Ops.REDUCE else ""
     return f"{op} {value.dtype}{list(value.shape)}"

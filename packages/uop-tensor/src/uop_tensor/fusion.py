@@ -8,7 +8,7 @@ and two demands that agree are one. Then `cost.py` decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -16,12 +16,10 @@ from typing import NamedTuple
 from uop_ir import INDEX_MAPS, AxisType, Ops, UOp, flatten, index, index_map
 from uop_rewrite import graph_rewrite, symbolic
 
-from .cost import LOAD, STORE, costs, is_leaf
+from .cost import costs, is_leaf, prices
 from .memory import extent, numel
-from .one_hot import scatters
+from .one_hot import Index, operand, output_index, scatters
 from .prefixes import folds_prefix
-
-Index = tuple[UOp, ...]
 
 
 class Demand(NamedTuple):
@@ -57,7 +55,7 @@ class _Loops:
     def kernel(self, value: UOp) -> Demand:
         """The demand of the kernel that stores a value: one loop an axis."""
         self.opened[value] = len(value.shape)
-        at = output_index(value)
+        at = output_index(value.shape)
         return Demand(value, at, tuple(i for i in at if i.op is Ops.RANGE))
 
     def reduce(self, kernel: UOp, size: int | UOp) -> UOp:
@@ -88,19 +86,17 @@ class _Loops:
         return self._used[i]
 
 
-def output_index(value: UOp) -> Index:
-    """The index of an element of a kernel's output: a loop an axis, in order, none for an axis of one element."""
-    return tuple(
-        index(0) if size == 1 else UOp.range(size, number) for number, size in enumerate(value.shape)
-    )
+def evaluations(demands: Iterable[Demand]) -> int:
+    """How often a value is computed for these demands together."""
+    return sum(d.evaluations for d in demands)
 
 
 def identity(demand: Demand, shape: Sequence[int | UOp]) -> bool:
     """True where memory, as a value of a shape, is read at the very element that the kernel stores."""
     kernel = demand.kernel
     if tuple(shape) == kernel.shape:
-        return demand.at == output_index(kernel)
-    read, stored = flatten(shape, demand.at), flatten(kernel.shape, output_index(kernel))
+        return demand.at == output_index(kernel.shape)
+    read, stored = flatten(shape, demand.at), flatten(kernel.shape, output_index(kernel.shape))
     return graph_rewrite(read, symbolic) is graph_rewrite(stored, symbolic)
 
 
@@ -141,8 +137,8 @@ def decide(root: UOp, forced: frozenset[UOp] = frozenset()) -> Fusion:
 
 def _pays(node: UOp, demands: list[Demand], cost: float) -> bool:
     """True where storing costs less than computing the value at each demand."""
-    evaluations = sum(d.evaluations for d in demands)
-    return numel(node.shape) * (cost + STORE) + evaluations * LOAD < evaluations * cost
+    stored, computed = prices(numel(node.shape), cost, evaluations(demands))
+    return stored < computed
 
 
 _Asked = Iterator[tuple[UOp, Index, tuple[UOp, ...]]]
@@ -151,12 +147,8 @@ _Asked = Iterator[tuple[UOp, Index, tuple[UOp, ...]]]
 def _elementwise(node: UOp, demand: Demand, loops: _Loops) -> _Asked:
     """Shapes align on the right; an axis of size 1 is read at 0."""
     for source in node.src:
-        if source.shape == node.shape:
-            yield source, demand.at, demand.loops
-        else:
-            tail = demand.at[len(demand.at) - len(source.shape) :]
-            at = tuple(index(0) if s == 1 else i for s, i in zip(source.shape, tail, strict=True))
-            yield source, at, demand.loops
+        at = demand.at if source.shape == node.shape else operand(source, demand.at)
+        yield source, at, demand.loops
 
 
 def _movement(node: UOp, demand: Demand, loops: _Loops) -> _Asked:

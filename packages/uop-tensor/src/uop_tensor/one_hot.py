@@ -7,7 +7,7 @@ is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from uop_ir import INDEX_MAPS, Ops, UOp, index, index_map
@@ -36,7 +36,7 @@ def pays_stored(node: UOp, name: str, has_form: Callable[[UOp, Index, set[UOp]],
         elements = prod(map(extent, source.shape[node.ndim :]))
         found = numel(node.shape) * (STORE + LOAD) < numel(node.shape) * elements
         if found:
-            at = tuple(index(0) if d == 1 else UOp.range(d, number) for number, d in enumerate(source.shape))
+            at = output_index(source.shape)
             folded = {i for i in at[node.ndim :] if i.op is Ops.RANGE}
             found = has_form(*origin(source, at), folded)
         node.memo[name] = found
@@ -52,6 +52,11 @@ def _scatters(value: UOp, at: Index, summed: set[UOp]) -> bool:
                 if counter and not memory and summed.isdisjoint(counter) and not summed.isdisjoint(named):
                     return True
     return False
+
+
+def output_index(shape: Sequence[int | UOp]) -> Index:
+    """The index of an element that a kernel stores: a loop an axis, in order, none for an axis of one element."""
+    return tuple(index(0) if size == 1 else UOp.range(size, number) for number, size in enumerate(shape))
 
 
 def origin(node: UOp, at: Index) -> tuple[UOp, Index]:
