@@ -17,6 +17,8 @@ from .loops import length, open_ranges
 
 Interval: TypeAlias = tuple[int, int]
 
+ACCESSES = frozenset({Ops.LOAD, Ops.STORE})
+BRANCHES = frozenset({Ops.IF, Ops.ENDIF})
 I32: Interval = (-(1 << 31), (1 << 31) - 1)
 I64: Interval = (-(1 << 63), (1 << 63) - 1)
 
@@ -27,7 +29,7 @@ def check_accesses(program: Iterable[UOp]) -> None:
     Raises BoundsError for one that may not, with the node, the interval of its position and the size.
     """
     for node, condition in _under_conditions(program):
-        if node.op in (Ops.LOAD, Ops.STORE) and not _is_proved(node.src[0], condition):
+        if node.op in ACCESSES and not _is_proved(node.src[0], condition):
             raise _may_leave(node.src[0], condition)
 
 
@@ -39,11 +41,7 @@ def guard_accesses(root: UOp) -> UOp:
     """
     guarded: dict[UOp, UOp] = {}
     for node, condition in _under_conditions(root.toposort()):
-        if (
-            node.op in (Ops.LOAD, Ops.STORE)
-            and len(node.src[0].src) == 3
-            and not _is_proved(node.src[0], condition)
-        ):
+        if node.op in ACCESSES and len(node.src[0].src) == 3 and not _is_proved(node.src[0], condition):
             memory, at, valid = node.src[0].src
             guarded[node.src[0]] = node.src[0].replace(
                 src=(memory, at, valid & _least(at) & _most(at, memory))
@@ -100,19 +98,22 @@ def _reach(place: UOp, condition: UOp | None) -> Interval:
 
 def _under_conditions(program: Iterable[UOp]) -> Iterator[tuple[UOp, UOp | None]]:
     """Each node with the condition under which it acts: its validity, and the IFs around it."""
-    around: list[UOp] = []
+    around: list[UOp | None] = [None]
     for node in program:
-        if node.op is Ops.IF:
-            around.append(node.src[0])
-        elif node.op is Ops.ENDIF:
-            around.pop()
-        conditions = list(around)
-        if node.op in (Ops.LOAD, Ops.STORE):
-            conditions += node.src[0].src[2:]
-        condition = None
-        for c in conditions:
-            condition = c if condition is None else condition & c
+        condition = around[-1]
+        if node.op in BRANCHES:
+            if node.op is Ops.IF:
+                around.append(_both(condition, node.src[0]))
+            else:
+                around.pop()
+            condition = around[-1]
+        elif node.op in ACCESSES and len(node.src[0].src) == 3:
+            condition = _both(condition, node.src[0].src[2])
         yield node, condition
+
+
+def _both(first: UOp | None, second: UOp) -> UOp:
+    return second if first is None else first & second
 
 
 def _never_runs(place: UOp) -> bool:
@@ -185,12 +186,12 @@ def index_width(program: Iterable[UOp]) -> tuple[bool, frozenset[UOp]]:
     """
     width = _Width()
     for node, condition in _under_conditions(program):
-        if node.op in (Ops.LOAD, Ops.STORE):
+        if node.op in ACCESSES:
             if node.src[0].addrspace is not AddrSpace.REG:
                 for at in _addresses(node.src[0]):
                     width.enter(at, condition)
-        elif node.op is not Ops.INDEX and (node.dtype is not dtypes.index or node.op is Ops.RANGE):
-            for s in node.src:
+        elif node.dtype is not dtypes.index or node.op is Ops.RANGE:
+            for s in node.src if node.op is not Ops.INDEX else ():
                 if s.dtype is dtypes.index and s.op is not Ops.RANGE:
                     width.enter(s, None)
     return width.wide, frozenset(width.narrow if not width.wide else width.narrow | width.long)

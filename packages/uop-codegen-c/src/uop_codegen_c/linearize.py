@@ -11,9 +11,15 @@ from uop_ir import Ops, UOp
 
 from .loops import next_number, open_ranges
 
+#: What waits for a store because it comes after it, and not because it reads what is stored.
+REPEATED = frozenset({Ops.SINK, Ops.END})
+
 
 def without_idle_loads(root: UOp) -> UOp:
     """The program without loads that only an AFTER still names: a store waited for them, but what used them is gone."""
+    order = root.toposort()
+    if not any(s.op is Ops.LOAD for n in order if n.op is Ops.AFTER for s in n.src[1:]):
+        return root
     needed: set[UOp] = set()
     stack = [root]
     while stack:
@@ -23,7 +29,7 @@ def without_idle_loads(root: UOp) -> UOp:
             waits = node.src[1:] if node.op is Ops.AFTER else ()
             stack += (s for s in node.src if s.op is not Ops.LOAD or s not in waits)
     new: dict[UOp, UOp] = {}
-    for node in root.toposort():
+    for node in order:
         if node in needed:
             src = [new[s] for s in node.src if s in needed]
             new[node] = src[0] if node.op is Ops.AFTER and len(src) == 1 else node.replace(src=src)
@@ -35,10 +41,14 @@ def separate_loops(root: UOp) -> UOp:
 
     Copies of a loop come from upcast axes, and from reductions that share ranges in different places.
     """
+    order = root.toposort()
+    closed = [r for n in order if n.op is Ops.END for r in n.src[1:]]
+    if len(set(closed)) == len(closed):
+        return root
     number = next_number(root)
     owner: dict[UOp, UOp] = {}
     new: dict[UOp, UOp] = {}
-    for node in root.toposort():
+    for node in order:
         now = new[node] = node.replace(src=[new[s] for s in node.src])
         if node.op is not Ops.END:
             continue
@@ -67,6 +77,7 @@ class Nest:
     def __init__(self, root: UOp) -> None:
         self.order = list(root.toposort())
         self.chains: dict[UOp, tuple[UOp, ...]] = {}
+        self._of_open: dict[frozenset[UOp], tuple[UOp, ...]] = {}
         for node in reversed(self.order):  # an outer END comes after those inside it
             if node.op is Ops.END:
                 outer = self.chain(node)
@@ -75,8 +86,11 @@ class Nest:
 
     def chain(self, node: UOp) -> tuple[UOp, ...]:
         """The ranges of the loops around a node, outermost first."""
-        chains = [self.chains[r] for r in open_ranges(node) if r in self.chains]
-        return max(chains, key=len, default=())
+        opened = open_ranges(node)
+        if opened not in self._of_open:
+            chains = [self.chains[r] for r in opened if r in self.chains]
+            self._of_open[opened] = max(chains, key=len, default=())
+        return self._of_open[opened]
 
 
 def linearize(root: UOp) -> list[UOp]:
@@ -84,7 +98,7 @@ def linearize(root: UOp) -> list[UOp]:
     root = separate_loops(without_idle_loads(root))
     nest = Nest(root)
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
-    waited = {s for n in nest.order if n.op not in (Ops.SINK, Ops.END) for s in n.src}
+    waited = {s for n in nest.order if n.op not in REPEATED for s in n.src}
     homes = _scratch_homes(nest) | _effect_homes(nest)
     for node in nest.order:
         if node.op is not Ops.RANGE:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from uop_ir import AxisType, Ops, UOp
 
+NAMING = frozenset({Ops.INDEX, Ops.AFTER})
 CLOSING = frozenset({Ops.END, Ops.REDUCE})
+_NONE: frozenset[UOp] = frozenset()
 
 
 def open_ranges(node: UOp) -> frozenset[UOp]:
@@ -28,7 +30,12 @@ def _open(node: UOp) -> frozenset[UOp]:
         ends = (r.src[0].memo["open"] for r in closed)
         found: frozenset[UOp] = node.src[0].memo["open"].difference(closed).union(*ends)
         return found - frozenset(closed)
-    return frozenset().union(*(s.memo["open"] for s in node.src))
+    found = _NONE
+    for s in node.src:  # the same set again, wherever it can be: most nodes stand where their sources do
+        other: frozenset[UOp] = s.memo["open"]
+        if other is not found and not other <= found:
+            found = other if found <= other else found | other
+    return found
 
 
 def all_ranges(root: UOp) -> tuple[UOp, ...]:
@@ -68,6 +75,6 @@ def length(node: UOp) -> int:
 
 def memory_of(node: UOp) -> UOp:
     """The PARAM or ALLOC that an INDEX names an element of."""
-    while node.op in (Ops.INDEX, Ops.AFTER):
+    while node.op in NAMING:
         node = node.src[0]
     return node

@@ -30,7 +30,7 @@ def render(
     may be out of range, or an index beyond 64 bits.
     """
     r = Renderer(dialect, expression)
-    r.uses = _count_uses(order)
+    r.uses = Counter(s for node in order for s in node.src)
     r.hoisted = _hoisted(order)
     r.stores = frozenset(n.src[1] for n in order if n.op is Ops.STORE)
     r.stored = frozenset(memory_of(n.src[0]) for n in order if n.op is Ops.STORE)
@@ -49,26 +49,21 @@ def render(
     return [dialect.spell(d) for d in definitions], dialect.spell(text)
 
 
-def _count_uses(order: Sequence[UOp]) -> Counter[UOp]:
-    uses: Counter[UOp] = Counter()
-    for node in order:
-        uses.update(node.src)
-    return uses
-
-
 def _hoisted(order: Sequence[UOp]) -> frozenset[UOp]:
     """Values to be computed where they stand: a deeper loop uses them, or index arithmetic, whose text is repeated."""
-    loops: list[UOp] = []
+    depth = 0
     place: dict[UOp, int] = {}
     out: set[UOp] = set()
     for node in order:
         if node.op is Ops.END:
-            del loops[len(loops) - len(node.src) + 1 :]
-        place[node] = len(loops)
+            depth -= len(node.src) - 1
+        place[node] = depth
         index = node.dtype is dtypes.index
-        out.update(s for s in node.src if place[s] < len(loops) or (index and s.dtype is not dtypes.index))
+        for s in node.src:
+            if place[s] < depth or (index and s.dtype is not dtypes.index):
+                out.add(s)
         if node.op is Ops.RANGE:
-            loops.append(node)
+            depth += 1
     return frozenset(out)
 
 

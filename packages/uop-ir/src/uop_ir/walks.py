@@ -27,42 +27,53 @@ def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) ->
     """All nodes below `roots`, each after its sources, roots in order. Iterative; see `UOp.toposort` for `gate`."""
     order: dict[UOp, None] = {}
     try:
-        stack: list[UOp | None] = [*roots]
+        roots = [*roots]
     except TypeError:
         items("toposort", roots, "UOps")
         raise
-    for root in stack:
+    for root in roots:
         if not isinstance(root, Fields):
             raise VerifyError(f"toposort: {shown(root)} is no UOp", remedy="a sequence of UOps")
-    stack.reverse()
     if gate is not None and not callable(gate):
         raise VerifyError(f"toposort: {shown(gate)} is no gate", remedy="a function from a node to a bool")
-    while stack:
-        node = stack.pop()
-        if node is None:  # the sources of the node below are in order
-            node = stack.pop()
-            assert node is not None
-            order[node] = None
-        elif node not in order:
-            if not node.src or (gate is not None and not gate(node)):
+    path: list[UOp] = []
+    below = [iter(roots)]
+    while True:
+        for node in below[-1]:
+            if node not in order:
+                if node.src and (gate is None or gate(node)):
+                    path.append(node)
+                    below.append(iter(node.src))
+                    break
                 order[node] = None
-            else:
-                stack += (node, None)
-                stack += node.src[::-1]
-    return order
+        else:  # the sources of the last of the path are in order
+            below.pop()
+            if not path:
+                return order
+            order[path.pop()] = None
 
 
 def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
     """The graph with each key of `mapping` replaced by its value, all at once; values are not entered."""
     nodes("substitute", by_node("substitute", mapping).values())
-    new: dict[UOp, UOp] = {}
-    for node in toposort((root,), gate=lambda n: n not in mapping):
-        if node in mapping:
-            new[node] = mapping[node]
+    new = dict(mapping)
+    path: list[UOp] = []
+    below = [iter((root,))]
+    while True:  # as toposort, without a call of a gate for each node
+        for node in below[-1]:
+            if node not in new:
+                if node.src:
+                    path.append(node)
+                    below.append(iter(node.src))
+                    break
+                new[node] = node
         else:
+            below.pop()
+            if not path:
+                return new[root]
+            node = path.pop()
             src = tuple([new[s] for s in node.src])
             new[node] = node if src == node.src else node.replace(src=src)
-    return new[root]
 
 
 def base(node: UOp) -> UOp:

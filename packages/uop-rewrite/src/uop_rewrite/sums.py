@@ -16,8 +16,15 @@ SUMS = Region("sums", (*map(Pattern, (Ops.ADD, Ops.SUB, Ops.NEG)), MUL(x, a)), I
 
 
 def collect(n: UOp) -> UOp:
-    """The canonical node of an index sum, an index difference or an index multiple."""
-    return compact(_choices(recombine(linear(n)), n))
+    """The canonical node of an index sum, an index difference or an index multiple.
+
+    It is its own, and says so in its memo: the engine asks again of each node that a rule makes.
+    """
+    if "collected" in n.memo:
+        return n
+    new = compact(_choices(recombine(linear(n)), n))
+    new.memo["collected"] = True
+    return new
 
 
 def collect_wrapping(n: UOp) -> UOp:
