@@ -8,7 +8,7 @@ from uop_tensor import Tensor
 
 from . import init
 from .cache import LayerCache
-from .layers import Dropout, Linear, check_generator
+from .layers import Dropout, Linear
 from .module import ModelError, Module, positive, tensor
 from .norms import LayerNorm
 
@@ -34,8 +34,7 @@ class CausalSelfAttention(Module):
         `width`.
         """
         positive(width=width, heads=heads)
-        if width % heads:
-            raise ModelError(f"a width of {width} does not divide into {heads} heads")
+        check_heads(width, heads)
         self.heads = heads
         self.qkv = Linear(width, 3 * width, generator, bias=False, std=STD)
         self.out = Linear(width, width, generator, bias=False, std=out_std)
@@ -103,9 +102,7 @@ class MultiheadAttention(Module):
     ) -> None:
         """Raises ModelError unless `heads` divides `width`."""
         positive(width=width, heads=heads)
-        check_generator(generator)
-        if width % heads:
-            raise ModelError(f"a width of {width} does not divide into {heads} heads")
+        check_heads(width, heads)
         self.heads = heads
         self.in_proj_weight = init.xavier_uniform(generator, (3 * width, width))
         self.in_proj_bias = init.constant((3 * width,), 0.0) if bias else None
@@ -140,6 +137,12 @@ class MultiheadAttention(Module):
             parts.append(split.permute(0, 2, 1, 3))
         mixed = parts[0].scaled_dot_product_attention(parts[1], parts[2], mask, is_causal=is_causal)
         return self.out_proj(mixed.permute(0, 2, 1, 3).reshape(query.shape))
+
+
+def check_heads(width: int, heads: int) -> None:
+    """Raise ModelError unless a width divides into heads."""
+    if width % heads:
+        raise ModelError(f"a width of {width} does not divide into {heads} heads")
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, cache: LayerCache | None) -> Tensor:

@@ -11,7 +11,6 @@ import numpy as np
 from uop_tensor import Tensor
 
 from . import init
-from .layers import check_generator
 from .module import ModelError, Module, positive, tensor
 
 __all__ = ["AvgPool2d", "Conv1d", "Conv2d", "ConvTranspose2d", "MaxPool2d"]
@@ -147,7 +146,6 @@ def _weights(
     generator: np.random.Generator | None, shape: tuple[int, ...], outputs: int, bias: bool
 ) -> tuple[Tensor, Tensor | None]:
     """A weight and, if wanted, a bias, uniform within 1 / sqrt(fan in)."""
-    check_generator(generator)
     bound = 1 / math.sqrt(init.fans(shape)[0])
     return init.uniform(generator, shape, bound), init.uniform(generator, (outputs,), bound) if bias else None
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from uop_tensor import Tensor
 
 from . import init
-from .attention import STD, causal_attention
+from .attention import STD, causal_attention, check_heads
 from .cache import CachePosition, KvCache, LayerCache
 from .causal import CausalModel
 from .layers import Embedding
@@ -95,8 +95,7 @@ class Gpt2(CausalModel):
         """Raises ModelError for sizes that are not positive, and unless the heads divide the width."""
         config = config or Gpt2Config()
         positive(**vars(config))
-        if config.width % config.heads:
-            raise ModelError(f"a width of {config.width} does not divide into {config.heads} heads")
+        check_heads(config.width, config.heads)
         self.config: Gpt2Config = config
         self.wte = Embedding(config.vocabulary, config.width, generator, std=STD)
         self.wpe = Embedding(config.context, config.width, generator, std=STD)

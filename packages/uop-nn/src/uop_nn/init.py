@@ -99,11 +99,19 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     return shape[1] * kernel, shape[0] * kernel
 
 
-def _or_new(generator: np.random.Generator | None) -> np.random.Generator:
-    """The generator, or one whose seed is drawn: one small kernel then serves parameters of all shapes."""
-    if generator is not None:
-        return generator
-    return np.random.default_rng(Tensor.randint(0, 1 << 62, 1).item())
+def _or_new(generator: object) -> np.random.Generator:
+    """The generator, or for None one whose seed is drawn: one small kernel then serves parameters of all shapes.
+
+    Raises ModelError for anything else: PyTorch has `bias` or a width in the place that layers have for it.
+    """
+    if generator is None:
+        return np.random.default_rng(Tensor.randint(0, 1 << 62, 1).item())
+    if not isinstance(generator, np.random.Generator):
+        raise ModelError(
+            f"the generator of first values must be a numpy.random.Generator or None, not {generator!r}",
+            remedy="give other arguments by name",
+        )
+    return generator
 
 
 def _parameter(values: NDArray[np.float64]) -> Tensor:

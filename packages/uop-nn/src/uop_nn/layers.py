@@ -40,7 +40,6 @@ class Linear(Module):
         std: float | None = None,
     ) -> None:
         positive(inputs=inputs, outputs=outputs)
-        check_generator(generator)
         bound, shape = 1 / math.sqrt(inputs), (outputs, inputs)
         self.weight = (
             init.uniform(generator, shape, bound) if std is None else init.normal(generator, shape, std)
@@ -61,7 +60,6 @@ class Embedding(Module):
         self, count: int, width: int, generator: np.random.Generator | None = None, *, std: float = 1.0
     ) -> None:
         positive(count=count, width=width)
-        check_generator(generator)
         self.weight = init.normal(generator, (count, width), std)
 
     def __call__(self, tokens: Tensor) -> Tensor:
@@ -84,12 +82,3 @@ class Dropout(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         return tensor(self, x).dropout(self.p, self.training)
-
-
-def check_generator(generator: object) -> None:
-    """Raise ModelError for what is no generator of NumPy: PyTorch has `bias` or a width in that place."""
-    if generator is not None and not isinstance(generator, np.random.Generator):
-        raise ModelError(
-            f"the generator of first values must be a numpy.random.Generator or None, not {generator!r}",
-            remedy="give other arguments by name",
-        )
