@@ -8,7 +8,7 @@ import numpy as np
 
 from uop_tensor import Tensor
 
-from .optim import Optimizer, check, named, zeros_like
+from .optim import Optimizer, check, decayed, named, zeros_like
 
 __all__ = ["Adam", "AdamW", "Lion"]
 
@@ -49,8 +49,8 @@ class Adam(Optimizer):
     def update(self, index: int, parameter: Tensor, gradient: Tensor, lr: Tensor) -> None:
         (beta1, beta2), (correction1, correction2) = self.betas, self.corrections
         kept = parameter
-        if self.weight_decay and self.decoupled:
-            kept = parameter * (1 - lr * self.weight_decay)
+        if self.decoupled:
+            kept = decayed(parameter, lr, self.weight_decay)
         elif self.weight_decay:
             gradient = gradient + self.weight_decay * parameter
         mean = self.mean[index].assign(beta1 * self.mean[index] + (1 - beta1) * gradient)
@@ -112,7 +112,7 @@ class Lion(Optimizer):
         mean = self.mean[index]
         direction = (beta1 * mean + (1 - beta1) * gradient).sign()
         mean.assign(beta2 * mean + (1 - beta2) * gradient)
-        kept = parameter * (1 - lr * self.weight_decay) if self.weight_decay else parameter
+        kept = decayed(parameter, lr, self.weight_decay)
         parameter.assign((kept - lr * direction).cast(parameter.dtype))
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from uop_tensor import Tensor
 
 from .module import load_tensors
-from .optim import OptimizerError, check, named, zeros_like
+from .optim import check, named, with_gradients, zeros_like
 
 __all__ = ["GradientAccumulator", "clip_grad_norm", "clip_grad_value"]
 
@@ -24,14 +24,14 @@ def clip_grad_norm(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
     Raises OptimizerError if no parameter has a gradient, or for a norm that is not positive.
     """
     check("max_norm", max_norm, max_norm > 0, "above 0")
-    found = _with_gradients("clip_grad_norm", parameters)
-    total = found[0][1].float().square().sum()
-    for _, gradient in found[1:]:
+    found = with_gradients("clip_grad_norm", parameters)
+    total = found[0][2].float().square().sum()
+    for _, _, gradient in found[1:]:
         total = total + gradient.float().square().sum()
     # Stored: every gradient is scaled by it, and none should add up all of them again.
     norm = total.sqrt().contiguous()
     scale = (max_norm / (norm + EPS)).clip(max=1.0)
-    for parameter, gradient in found:
+    for _, parameter, gradient in found:
         parameter.grad = (gradient * scale).cast(gradient.dtype)
     return norm
 
@@ -39,7 +39,7 @@ def clip_grad_norm(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
 def clip_grad_value(parameters: Iterable[Tensor], limit: float) -> None:
     """Bring each element of each gradient between -limit and limit. Raises as `clip_grad_norm` does."""
     check("limit", limit, limit > 0, "above 0")
-    for parameter, gradient in _with_gradients("clip_grad_value", parameters):
+    for _, parameter, gradient in with_gradients("clip_grad_value", parameters):
         parameter.grad = gradient.clip(-limit, limit)
 
 
@@ -58,7 +58,7 @@ class GradientAccumulator:
         """Add `weight` times the gradients to the sums, and forget them. Raises OptimizerError if there is
         none.
         """
-        _with_gradients("add", self.parameters)
+        with_gradients("add", self.parameters)
         for total, parameter in zip(self.sums, self.parameters, strict=True):
             if parameter.grad is not None:
                 total.assign(total + weight * parameter.grad)
@@ -77,12 +77,3 @@ class GradientAccumulator:
     def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]]) -> None:
         """Continue from a state. Raises ModelError, and changes nothing, unless it fits."""
         load_tensors(self.state_dict(), state)
-
-
-def _with_gradients(method: str, parameters: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
-    found = [(parameter, parameter.grad) for parameter in parameters if parameter.grad is not None]
-    if not found:
-        raise OptimizerError(
-            f"{method}: no parameter has a gradient", remedy="call backward on the loss before"
-        )
-    return found

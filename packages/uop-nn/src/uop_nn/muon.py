@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from uop_tensor import Tensor
 
-from .optim import Optimizer, OptimizerError, check, named, zeros_like
+from .optim import Optimizer, OptimizerError, check, decayed, named, zeros_like
 
 __all__ = ["Muon"]
 
@@ -59,8 +59,7 @@ class Muon(Optimizer):
         scale = (
             0.2 * math.sqrt(max(rows, columns)) if self.like_adamw else math.sqrt(max(1.0, rows / columns))
         )
-        kept = parameter * (1 - lr * self.weight_decay) if self.weight_decay else parameter
-        new = kept - lr * scale * orthogonal(direction, self.iterations)
+        new = decayed(parameter, lr, self.weight_decay) - lr * scale * orthogonal(direction, self.iterations)
         parameter.assign(new.cast(parameter.dtype))
 
     def state_dict(self) -> dict[str, Tensor]:

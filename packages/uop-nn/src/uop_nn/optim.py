@@ -70,11 +70,7 @@ class Optimizer:
         Nothing is computed before a value is asked for, or `realize` is called. Raises OptimizerError if no
         parameter has a gradient.
         """
-        gradients = [(index, p, p.grad) for index, p in enumerate(self.parameters) if p.grad is not None]
-        if not gradients:
-            raise OptimizerError(
-                "no parameter has a gradient", remedy="call backward on the loss before step"
-            )
+        gradients = with_gradients("step", self.parameters)
         rate = self.lr if lr is None else lr
         # A number as data, not as a constant of the graph: another rate is then the same program.
         rate = rate if isinstance(rate, Tensor) else Tensor(np.asarray(rate, np.float32))
@@ -170,6 +166,21 @@ def check(name: str, value: object, fits: bool, what: str) -> None:
     """Raise OptimizerError for a hyperparameter that does not fit."""
     if not fits:
         raise OptimizerError(f"{name} must be {what}, not {value!r}")
+
+
+def with_gradients(method: str, parameters: Iterable[Tensor]) -> list[tuple[int, Tensor, Tensor]]:
+    """The number of each parameter that has a gradient, it and the gradient. Raises OptimizerError if none has one."""
+    found = [(number, p, p.grad) for number, p in enumerate(parameters) if p.grad is not None]
+    if not found:
+        raise OptimizerError(
+            f"{method}: no parameter has a gradient", remedy="call backward on the loss before"
+        )
+    return found
+
+
+def decayed(parameter: Tensor, lr: Tensor, weight_decay: float) -> Tensor:
+    """A parameter after decoupled weight decay, `p - lr * weight_decay * p`; itself where there is none."""
+    return parameter * (1 - lr * weight_decay) if weight_decay else parameter
 
 
 def zeros_like(tensors: Iterable[Tensor]) -> list[Tensor]:
