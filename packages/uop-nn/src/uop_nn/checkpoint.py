@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from .tensor_file import CheckpointError, read_tensors, save_safetensors
 
-__all__ = ["CheckpointError", "load_checkpoint", "save_checkpoint"]
+__all__ = ["CHECKPOINT", "RUNS", "CheckpointError", "load_checkpoint", "load_run", "save_checkpoint"]
 
+RUNS = Path("runs")  # the folder of all runs, where no other is given
+CHECKPOINT = "checkpoint.safetensors"  # in the folder of a run
 META = "uop_nn"  # the one key of the safetensors metadata that we write: a JSON object
 
 
@@ -44,3 +46,15 @@ def load_checkpoint(path: Path | str) -> tuple[dict[str, NDArray[Any]], dict[str
     if not isinstance(meta, dict):
         raise CheckpointError(f"{path} is a safetensors file, but not a checkpoint of uop-nn")
     return tensors, meta
+
+
+def load_run(path: Path, kind: str, what: str) -> tuple[Path, dict[str, NDArray[Any]], dict[str, Any]]:
+    """The place of the checkpoint at `path`, a file or the folder of a run, its tensors and its description.
+
+    Raises CheckpointError if there is none, and for one of another kind; `what` says what it should be of.
+    """
+    path = path / CHECKPOINT if path.is_dir() else path
+    tensors, meta = load_checkpoint(path)
+    if meta.get("kind") != kind:
+        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not {what}")
+    return path, tensors, meta

@@ -9,7 +9,7 @@ from typing import Any
 
 from uop_ir import CommandParser
 
-from .checkpoint import CheckpointError, load_checkpoint
+from .checkpoint import CHECKPOINT, RUNS, load_run
 from .choice import TEMPERATURE
 from .interrupt import Interrupt
 from .options import TrainOptions, add_options, read_config, resumed
@@ -17,11 +17,9 @@ from .recipes import learning_rate
 from .sample import Sampler, default_prompt, load_gpt
 from .train_gpt import GptOptions, gpt_trainer, print_sample
 from .train_mnist import MnistOptions, mnist_trainer
-from .training import CHECKPOINT, Schedule, Trainer
+from .training import Schedule, Trainer
 
 __all__ = ["sample", "train"]
-
-RUNS = Path("runs")  # the folder of all runs, where no other is given
 
 
 @dataclass(frozen=True)
@@ -111,10 +109,7 @@ def sample(argv: list[str]) -> int:
 
 
 def _options_of_checkpoint(name: str, folder: Path, given: dict[str, Any]) -> TrainOptions:
-    path = folder / CHECKPOINT
-    _, meta = load_checkpoint(path)
-    if meta.get("kind") != name:
-        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not {name}")
+    _, _, meta = load_run(folder / CHECKPOINT, name, name)
     return resumed(KINDS[name].options, meta.get("options"), given)
 
 

@@ -14,17 +14,15 @@ from uop_ir import CommandParser, UopError
 from uop_tensor import Tensor
 from uop_tensor import export as export_function
 
-from .checkpoint import CheckpointError, load_checkpoint
+from .checkpoint import RUNS, CheckpointError, load_run
 from .cnn import Cnn
 from .mlp import Mlp
 from .module import Module
 from .options import OptionError
 from .sample import load_gpt
-from .training import CHECKPOINT, part
+from .training import part
 
 __all__ = ["export"]
-
-RUNS = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,7 @@ def load_image_model(path: Path) -> tuple[Mlp | Cnn, int]:
 
     Raises CheckpointError if it has none.
     """
-    path = path / CHECKPOINT if path.is_dir() else path
-    tensors, meta = load_checkpoint(path)
-    if meta.get("kind") != "mnist":
-        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not of images")
+    path, tensors, _ = load_run(path, "mnist", "of images")
     state = part(tensors, "model.")
     generator = np.random.default_rng(0)
     try:

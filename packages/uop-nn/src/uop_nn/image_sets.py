@@ -105,8 +105,7 @@ def _records(parts: list[bytes]) -> tuple[NDArray[np.float32], NDArray[np.int32]
     if data.size % RECORD:
         raise DataError(f"{CIFAR10.name}: {data.size} bytes are not images of {RECORD}")
     records = data.reshape(-1, RECORD)
-    images = records[:, 1:].reshape(-1, 3, 32, 32).astype(np.float32) / np.float32(255)
-    return images, records[:, 0].astype(np.int32)
+    return pixels(records[:, 1:]).reshape(-1, 3, 32, 32), records[:, 0].astype(np.int32)
 
 
 def _unpacked(file: DataFile, raw: bytes) -> bytes:

@@ -26,14 +26,14 @@ def download(url: str, limit: int) -> bytes:
     Where a connection breaks, or the host is busy, it is tried again, after a pause. Raises OSError or
     HTTPException.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(ATTEMPTS - 1):
         try:
             return _read(url, limit)
         except (OSError, http.client.HTTPException) as error:
-            if attempt == ATTEMPTS or not _may_pass(error):
+            if not _may_pass(error):
                 raise
-        time.sleep(PAUSE * 2 ** (attempt - 1))
-    raise AssertionError
+        time.sleep(PAUSE * 2**attempt)
+    return _read(url, limit)
 
 
 def _read(url: str, limit: int) -> bytes:

@@ -44,14 +44,37 @@ def train_step(
 
 def learning_rate(options: TrainOptions) -> Callable[[int], float]:
     """The rate of each step, from 0: it rises in a line for `warmup` steps, then goes on as `schedule` says."""
-    steps, warmup, lr = options.steps, options.warmup, options.lr
-    if options.schedule == "cosine":
-        return lambda step: warmup_cosine(step, steps, lr, warmup=warmup)
-    if options.schedule == "one-cycle":  # which has a rise of its own
-        return OneCycle(lr, steps)
-    thirds = StepDecay(lr, max((steps - warmup + 2) // 3, 1))
-    then = Constant(lr) if options.schedule == "constant" else thirds
+    return SCHEDULES[options.schedule](options.steps, options.warmup, options.lr)
+
+
+def _cosine(steps: int, warmup: int, lr: float) -> Callable[[int], float]:
+    return lambda step: warmup_cosine(step, steps, lr, warmup=warmup)
+
+
+def _constant(steps: int, warmup: int, lr: float) -> Callable[[int], float]:
+    return _warmed_up(warmup, Constant(lr))
+
+
+def _step_decay(steps: int, warmup: int, lr: float) -> Callable[[int], float]:
+    """Three rates, for a third of the steps each."""
+    return _warmed_up(warmup, StepDecay(lr, max((steps - warmup + 2) // 3, 1)))
+
+
+def _one_cycle(steps: int, warmup: int, lr: float) -> Callable[[int], float]:
+    return OneCycle(lr, steps)  # which has a rise of its own
+
+
+def _warmed_up(warmup: int, then: Callable[[int], float]) -> Callable[[int], float]:
     return LinearWarmup(warmup, then) if warmup else then
+
+
+#: By the name of a schedule: from steps, warmup and the greatest rate, the rate of each step.
+SCHEDULES: dict[str, Callable[[int, int, float], Callable[[int], float]]] = {
+    "cosine": _cosine,
+    "constant": _constant,
+    "step": _step_decay,
+    "one-cycle": _one_cycle,
+}
 
 
 def _optimizer(

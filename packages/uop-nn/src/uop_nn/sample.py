@@ -14,13 +14,13 @@ from uop_ir import UopError
 from uop_tensor import Tensor, jit, no_grad
 
 from .cache import CachePosition, KvCache
-from .checkpoint import load_checkpoint
+from .checkpoint import load_run
 from .choice import TEMPERATURE, Choice, SamplingError
 from .gpt import Gpt, GptConfig
 from .module import Module
 from .tensor_file import CheckpointError
 from .text import CharTokenizer
-from .training import CHECKPOINT, part
+from .training import part
 
 __all__ = ["LanguageModel", "Sampler", "SamplingError", "Tokenizer", "default_prompt", "load_gpt"]
 
@@ -144,11 +144,7 @@ def load_gpt(path: Path | str) -> tuple[Gpt, CharTokenizer]:
     """The model and the tokenizer of a checkpoint, or of the one in a folder. Raises CheckpointError if it
     has none.
     """
-    path = Path(path)
-    path = path / CHECKPOINT if path.is_dir() else path
-    tensors, meta = load_checkpoint(path)
-    if meta.get("kind") != "gpt":
-        raise CheckpointError(f"{path} is a checkpoint of kind {meta.get('kind')}, not of a GPT")
+    path, tensors, meta = load_run(Path(path), "gpt", "of a GPT")
     try:
         tokenizer = CharTokenizer.from_dict(meta["tokenizer"])
         model = Gpt(GptConfig(**meta["config"]), np.random.default_rng(0))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from uop_ir import BackendError, UopError
 from uop_tensor import Tensor, get_rng_state, set_rng_state
 
-from .checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from .checkpoint import CHECKPOINT, CheckpointError, load_checkpoint, save_checkpoint
 from .files import remove_leftovers
 from .interrupt import Interrupt
 from .options import TrainOptions
@@ -25,9 +25,9 @@ from .progress import Progress
 from .run_log import RunLog, describe_run
 from .train_step import TrainStep
 
-__all__ = ["CHECKPOINT", "INTERRUPTED", "Batches", "Schedule", "Score", "Trainer", "TrainingError"]
+__all__ = ["INTERRUPTED", "Batches", "Schedule", "Score", "Trainer", "TrainingError"]
 
-CHECKPOINT, PREVIOUS, PLOT = "checkpoint.safetensors", "previous.safetensors", "loss.png"
+PREVIOUS, PLOT = "previous.safetensors", "loss.png"
 PLOT_SECONDS = 10.0  # from one plot to the next, where checkpoints are more frequent
 RECENT = 20  # steps over which a line of progress averages the loss
 INTERRUPTED = 130  # the exit code of a process that Ctrl-C has ended
