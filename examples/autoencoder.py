@@ -11,23 +11,24 @@ from made_up import digits
 from uop_nn import Adam, Conv2d, ConvTranspose2d, Linear, Sequential
 from uop_tensor import Tensor, jit, manual_seed
 
-ENCODER = Sequential(
-    Conv2d(1, 8, 3, stride=2, padding=1),  # 28 -> 14
-    Tensor.relu,
-    Conv2d(8, 16, 3, stride=2, padding=1),  # 14 -> 7
-    Tensor.relu,
-    lambda x: x.flatten(1),
-    Linear(16 * 7 * 7, 32),
-)
-DECODER = Sequential(
-    Linear(32, 16 * 7 * 7),
-    Tensor.relu,
-    lambda x: x.reshape(-1, 16, 7, 7),
-    ConvTranspose2d(16, 8, 3, stride=2, padding=1, output_padding=1),
-    Tensor.relu,
-    ConvTranspose2d(8, 1, 3, stride=2, padding=1, output_padding=1),
-    Tensor.sigmoid,
-)
+
+def network() -> Sequential:
+    """The encoder and the decoder."""
+    return Sequential(
+        Conv2d(1, 8, 3, stride=2, padding=1),  # 28 -> 14
+        Tensor.relu,
+        Conv2d(8, 16, 3, stride=2, padding=1),  # 14 -> 7
+        Tensor.relu,
+        lambda x: x.flatten(1),
+        Linear(16 * 7 * 7, 32),  # the code
+        Linear(32, 16 * 7 * 7),
+        Tensor.relu,
+        lambda x: x.reshape(-1, 16, 7, 7),
+        ConvTranspose2d(16, 8, 3, stride=2, padding=1, output_padding=1),
+        Tensor.relu,
+        ConvTranspose2d(8, 1, 3, stride=2, padding=1, output_padding=1),
+        Tensor.sigmoid,
+    )
 
 
 def main() -> None:
@@ -36,7 +37,7 @@ def main() -> None:
     steps = parser.parse_args().steps
     manual_seed(0)
     images = digits().train_images.reshape(-1, 1, 28, 28)
-    model = Sequential(ENCODER, DECODER)
+    model = network()
     optimizer = Adam(model.parameters(), 2e-3)
 
     @jit

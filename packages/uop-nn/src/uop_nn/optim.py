@@ -18,7 +18,17 @@ from uop_tensor import Tensor
 
 from .module import Module, load_tensors
 
-__all__ = ["SGD", "CombinedOptimizer", "Optimizer", "OptimizerError", "check", "named", "zeros_like"]
+__all__ = [
+    "SGD",
+    "CombinedOptimizer",
+    "Optimizer",
+    "OptimizerError",
+    "check",
+    "decayed",
+    "named",
+    "with_gradients",
+    "zeros_like",
+]
 
 
 class OptimizerError(UopError):
