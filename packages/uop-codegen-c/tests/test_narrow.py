@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_ir import DType, UOp, dtypes
+from uop_codegen_c import settings
+from uop_ir import DType, UOp, dtypes, override
 
 NARROW = [dtypes.f16, dtypes.bf16]
 PATTERNS = np.arange(1 << 16, dtype=np.uint16)
@@ -101,3 +102,15 @@ def test_a_wider_type_rounds_once(dtype: DType, source: DType, run_cpu: Callable
     want = [nearest(Fraction(x.item()), steps) for x in given]
     got = run(run_cpu, cast(source, dtype, given.size), dtype, given).astype(np.float64)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("opt", [0, 1])
+def test_f32_as_bf16(opt: int, run_cpu: Callable[..., Any]) -> None:
+    """Every upper half of an f32 with lower halves about the middle, by itself and as a vector, against ml_dtypes."""
+    low = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
+    given = ((PATTERNS.astype(np.uint32) << 16)[:, None] | low).reshape(-1).view(np.float32)
+    with override(settings, opt=opt):
+        got = run(run_cpu, cast(dtypes.f32, dtypes.bf16, given.size), dtypes.bf16, given)
+    with np.errstate(invalid="ignore"):
+        want = np.where(np.isnan(given), np.float32("nan"), given).astype(dtypes.bf16.numpy)
+    np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))

@@ -348,6 +348,35 @@ def widen_helper(t: DType) -> tuple[str, str]:
     )  # fmt: skip
 
 
+def widen_bf16_helper(lanes: int) -> tuple[str, str]:
+    """A vector of the bits of bf16s as floats, whose upper half they are."""
+    f, u = vector(dtypes.f32, lanes), vector(dtypes.u32, lanes)
+    return function(
+        f"bf16_to_f32_x{lanes}", f, f"{vector(dtypes.bf16, lanes)} h",
+        f"return ({f})(__builtin_convertvector(h, {u}) << 16);",
+    )  # fmt: skip
+
+
+def narrow_f32_helper(lanes: int) -> tuple[str, str]:
+    """Floats as the bits of the nearest bf16, ties to even: a carry out of the lower half is right at every exponent.
+
+    In integers, a vector at once: through `round_helper`, a lane by itself, it takes 30 times as long.
+    """
+    result, rounded = ctype(dtypes.bf16, lanes), "(bits + 0x7fff + (bits >> 16 & 1)) >> 16"
+    if lanes == 1:
+        return function(
+            "f32_to_bf16", result, "float x",
+            "uint32_t bits;", "__builtin_memcpy(&bits, &x, sizeof bits);",
+            f"return (uint16_t)(x != x ? 0x7fc0 : {rounded});",
+        )  # fmt: skip
+    f, u = vector(dtypes.f32, lanes), vector(dtypes.u32, lanes)
+    return function(
+        f"f32_to_bf16_x{lanes}", result, f"{f} x",
+        f"{u} bits = ({u})x, nan = ({u})(x != x);",
+        f"return __builtin_convertvector((({rounded}) & ~nan) | (0x7fc0 & nan), {result});",
+    )  # fmt: skip
+
+
 def round_helper(t: DType) -> tuple[str, str]:
     """A double as the bits of the nearest f16 or bf16, ties to even."""
     fraction, top = NARROW[t]

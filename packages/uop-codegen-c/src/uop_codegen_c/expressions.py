@@ -203,11 +203,15 @@ def _cast(r: Renderer, node: UOp) -> Text:
     if source is target:
         return Text(x, UNARY)
     if source in ctext.NARROW:
+        if source is dtypes.bf16 and target is dtypes.f32 and lanes > 1:
+            return Text(f"{r.helper(ctext.widen_bf16_helper(lanes))}({x})")
         if target is dtypes.f32:
             return _call(r, node, ctext.widen_helper(source), target, (source,), lanes)
         wide = UOp(Ops.CAST, (node.src[0],), dtypes.f32)
         r.texts[wide] = _cast(r, wide)
         return _cast(r, UOp(Ops.CAST, (wide,), node.dtype))
+    if source is dtypes.f32 and target is dtypes.bf16:
+        return Text(f"{r.helper(ctext.narrow_f32_helper(lanes))}({x})")
     if target in ctext.NARROW:
         r.helper(ctext.round_helper(target))
         return _call(r, node, ctext.narrow_helper(source, target), target, (source,), lanes)

@@ -120,7 +120,7 @@ class Module:
             for holder, key, tensor in _places(self):
                 if tensor.requires_grad:
                     replaced.append((holder, key, tensor))
-                    _put(holder, key, rounded.setdefault(id(tensor), tensor.cast(dtype)))
+                    _put(holder, key, rounded.setdefault(id(tensor), tensor.cast(dtype).contiguous()))
             yield
         finally:
             for holder, key, tensor in replaced:
