@@ -28,9 +28,11 @@ class Elementwise(Arithmetic):
         return self._of(function(self.uop) if self.dtype.is_float else self.uop)
 
     def exp(self) -> Self:
+        """e to the power x."""
         return self._real(compose.wide(exp_of_sum))
 
     def exp2(self) -> Self:
+        """2 to the power x."""
         return self._real(lambda x: x.alu(Ops.EXP2))
 
     def log(self) -> Self:
@@ -38,9 +40,11 @@ class Elementwise(Arithmetic):
         return self._real(compose.log)
 
     def log2(self) -> Self:
+        """The logarithm to base 2."""
         return self._real(lambda x: x.alu(Ops.LOG2))
 
     def sqrt(self) -> Self:
+        """The square root; NaN of what is negative."""
         return self._real(lambda x: x.alu(Ops.SQRT))
 
     def rsqrt(self) -> Self:
@@ -48,16 +52,19 @@ class Elementwise(Arithmetic):
         return self._real(compose.wide(lambda x: x.alu(Ops.SQRT).alu(Ops.RECIP)))
 
     def reciprocal(self) -> Self:
+        """1 / x."""
         return self._real(lambda x: x.alu(Ops.RECIP))
 
     def sin(self) -> Self:
+        """The sine, of radians."""
         return self._real(lambda x: x.alu(Ops.SIN))
 
     def cos(self) -> Self:
-        """The cosine, to a few units in the last place of 1."""
+        """The cosine, of radians, to a few units in the last place of 1."""
         return self._real(compose.cos)
 
     def tanh(self) -> Self:
+        """The hyperbolic tangent."""
         return self._real(compose.tanh)
 
     def sigmoid(self) -> Self:
@@ -74,9 +81,11 @@ class Elementwise(Arithmetic):
         return self._of(zero.maximum(x))
 
     def square(self) -> Self:
+        """x * x."""
         return self * self
 
     def neg(self) -> Self:
+        """-x."""
         return -self
 
     def abs(self) -> Self:
@@ -93,9 +102,11 @@ class Elementwise(Arithmetic):
         return self._of(compose.sign(self.uop))
 
     def floor(self) -> Self:
+        """The greatest whole number that is not greater than x."""
         return self._rounded(compose.floor)
 
     def ceil(self) -> Self:
+        """The least whole number that is not less than x."""
         return self._rounded(compose.ceil)
 
     def round(self) -> Self:
@@ -107,9 +118,11 @@ class Elementwise(Arithmetic):
         return self._rounded(lambda x: x.alu(Ops.TRUNC))
 
     def isnan(self) -> Self:
+        """Whether an element is NaN."""
         return self._of(compose.is_nan(self.uop))
 
     def isinf(self) -> Self:
+        """Whether an element is infinite."""
         return self._of(
             compose.absolute(self.uop).eq(math.inf) if self.dtype.is_float else compose.is_nan(self.uop)
         )

@@ -34,6 +34,7 @@ class Named(Elementwise):
         return self._of(operands(method, self, other)[1])
 
     def mul(self, other: Operand) -> Self:
+        """self * other."""
         return self * other
 
     def div(self, other: Operand, rounding_mode: str | None = None) -> Self:
@@ -53,9 +54,11 @@ class Named(Elementwise):
         return self._of((x / y).alu(Ops.TRUNC) if x.dtype.is_float else compose.truncated_quotient(x, y))
 
     def floor_divide(self, other: Operand) -> Self:
+        """self // other: the quotient, rounded down."""
         return self // other
 
     def pow(self, exponent: Operand) -> Self:
+        """self**exponent."""
         return self**exponent
 
     def mod(self, other: Operand) -> Self:
@@ -72,42 +75,55 @@ class Named(Elementwise):
         return self._of(compose.truncated_remainder(x, y))
 
     def eq(self, other: Operand) -> Self:
+        """self == other."""
         return self == other
 
     def ne(self, other: Operand) -> Self:
+        """self != other."""
         return self != other
 
     def lt(self, other: Operand) -> Self:
+        """self < other."""
         return self < other
 
     def le(self, other: Operand) -> Self:
+        """self <= other."""
         return self <= other
 
     def gt(self, other: Operand) -> Self:
+        """self > other."""
         return self > other
 
     def ge(self, other: Operand) -> Self:
+        """self >= other."""
         return self >= other
 
     def positive(self) -> Self:
+        """+self: this tensor."""
         return self
 
     def bitwise_and(self, other: Operand) -> Self:
+        """self & other."""
         return self & other
 
     def bitwise_or(self, other: Operand) -> Self:
+        """self | other."""
         return self | other
 
     def bitwise_xor(self, other: Operand) -> Self:
+        """self ^ other."""
         return self ^ other
 
     def bitwise_not(self) -> Self:
+        """~self."""
         return ~self
 
     def bitwise_left_shift(self, other: Operand) -> Self:
+        """self << other."""
         return self << other
 
     def bitwise_right_shift(self, other: Operand) -> Self:
+        """self >> other."""
         return self >> other
 
     def logical_and(self, other: Operand) -> Self:

@@ -16,6 +16,7 @@ class Special(Named):
     """f32 and f64 results are within a few units in the last place (docs/functions.md has what was measured)."""
 
     def tan(self) -> Self:
+        """The tangent, of radians."""
         return self._real(transcendental.tan)
 
     def asin(self) -> Self:
@@ -36,12 +37,15 @@ class Special(Named):
         return self._of(transcendental.atan2(y, x))
 
     def sinh(self) -> Self:
+        """The hyperbolic sine."""
         return self._real(transcendental.sinh)
 
     def cosh(self) -> Self:
+        """The hyperbolic cosine."""
         return self._real(transcendental.cosh)
 
     def asinh(self) -> Self:
+        """The inverse of sinh."""
         return self._real(transcendental.asinh)
 
     def acosh(self) -> Self:
