@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, TypeAlias
 
-from uop_ir import UOp, dtypes
+from uop_ir import UOp
 
 from .convolve import convolve, deconvolve
 from .errors import TensorError
 from .graph import shape_of, stored
 from .ordering import Ordering
-from .promotion import promote
+from .promotion import promote, refuse_bool
 from .shapes import integers
 from .windows import Sizes
 
@@ -251,8 +251,7 @@ def _operands(
     if groups < 1:
         raise TensorError(f"{method}: groups={groups}", remedy="at least 1")
     dtype = promote(method, x.dtype, weight.dtype)
-    if dtype is dtypes.bool:
-        raise TensorError(f"{method}: operands of dtype bool", remedy="cast them to a number")
+    refuse_bool(method, dtype)
     node = x.uop.cast(dtype)
     return node if x.ndim == space + 2 else node.reshape((1, *node.shape)), weight.uop.cast(dtype), space
 

@@ -15,7 +15,7 @@ from uop_ir import REDUCE_IDENTITY, DType, Ops, UOp, dtypes
 from . import compose, shapes
 from .creation import count
 from .errors import TensorError
-from .graph import detach, fold, shape_of, with_gradient_of
+from .graph import detach, fold, shape_of, unsqueezed, with_gradient_of
 from .padding import constant
 from .promotion import accumulator, as_float, sum_type
 from .reduce import Reduction
@@ -73,9 +73,8 @@ class Cumulative(Reduction):
         found = running(last.where(positions, -1), Ops.MAX, at)
         value = mirror(best)
         if x.dtype.is_float:
-            here = found.reshape((*found.shape[: at + 1], 1, *found.shape[at + 1 :])).eq(positions)
-            spread = x.reshape((*x.shape[:at], 1, *x.shape[at:]))
-            value = with_gradient_of(value, fold(here.where(spread, 0), Ops.ADD, (at + 1,)))
+            here = unsqueezed(found, at + 1).eq(positions)
+            value = with_gradient_of(value, fold(here.where(unsqueezed(x, at), 0), Ops.ADD, (at + 1,)))
         return self._of(value.cast(self.dtype)), self._of(found.cast(dtypes.i64))
 
     def logcumsumexp(self, axis: int) -> Self:
@@ -109,8 +108,7 @@ def running(x: UOp, op: Ops, axis: int) -> UOp:
     n = shape_of(x)[axis]
     up_to = count(n, dtypes.i32).reshape((n, 1)) + 1
     mask = (count(n, dtypes.i32) < up_to).reshape((n, n, *(1,) * (x.ndim - axis - 1)))
-    spread = x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
-    return fold(mask.where(spread, REDUCE_IDENTITY[op](x.dtype)), op, (axis + 1,))
+    return fold(mask.where(unsqueezed(x, axis), REDUCE_IDENTITY[op](x.dtype)), op, (axis + 1,))
 
 
 def scan(x: UOp, axis: int, combine: Callable[[UOp, UOp], UOp], identity: float) -> UOp:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import Ops, UOp
 
 from .errors import TensorError
 from .graph import fold, shape_of
-from .promotion import accumulator
+from .promotion import accumulator, refuse_bool
 
 #: The names of an operand's axes.
 Labels: TypeAlias = "tuple[Hashable, ...]"
@@ -70,8 +70,7 @@ def contract(method: str, labels: Sequence[Labels], nodes: Sequence[UOp], output
     add up in f32 and are rounded once. Raises TensorError where sizes under one label differ and none is 1.
     """
     dtype = nodes[0].dtype
-    if dtype is dtypes.bool:
-        raise TensorError(f"{method}: operands of dtype bool", remedy="cast them to a number")
+    refuse_bool(method, dtype)
     _check_sizes(method, labels, nodes)
     terms = [_diagonals(n.cast(accumulator(dtype)), term) for n, term in zip(nodes, labels, strict=True)]
     value, have = terms[0]

@@ -13,7 +13,7 @@ from . import shapes
 from .creation import count
 from .errors import TensorError
 from .graph import fold
-from .promotion import accumulator, promote
+from .promotion import accumulator, promote, refuse_bool
 from .resize import Resizing
 from .value import Operand, device_beside, strong
 
@@ -26,8 +26,7 @@ def matmul(x: UOp, y: UOp) -> UOp:
         raise TensorError(
             f"@: shapes {x.shape} and {y.shape}", remedy="both need an axis; use * for a number"
         )
-    if x.dtype is dtypes.bool:
-        raise TensorError("@: operands of dtype bool", remedy="cast them to a number")
+    refuse_bool("@", x.dtype)
     inner = -1 if y.ndim == 1 else -2
     if x.shape[-1] != y.shape[inner]:
         raise TensorError(

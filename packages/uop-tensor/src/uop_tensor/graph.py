@@ -40,6 +40,11 @@ def broadcast_to(x: UOp, shape: Sequence[int | UOp]) -> UOp:
     return x.reshape((1,) * (len(shape) - x.ndim) + x.shape).expand(shape)
 
 
+def unsqueezed(x: UOp, axis: int) -> UOp:
+    """`x` with a new axis of size 1."""
+    return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
+
+
 def stored(x: UOp) -> UOp:
     """The same value, which the scheduler puts in memory, in the order of its axes: a STAGE."""
     return UOp(Ops.STAGE, (x,), AddrSpace.GLOBAL)

@@ -10,6 +10,7 @@ from uop_ir import Ops, dtypes
 from . import compose
 from .elementwise import Elementwise
 from .errors import TensorError
+from .promotion import refuse_bool
 from .value import Operand, Value, float_operand, operands
 
 
@@ -49,8 +50,7 @@ class Named(Elementwise):
         if rounding_mode != "trunc":
             raise TensorError(f"div: rounding_mode={rounding_mode!r}", remedy='give "floor", "trunc" or None')
         x, y = operands("div", self, other)
-        if x.dtype is dtypes.bool:
-            raise TensorError("div: operands of dtype bool", remedy="cast them to a number")
+        refuse_bool("div", x.dtype)
         return self._of((x / y).alu(Ops.TRUNC) if x.dtype.is_float else compose.truncated_quotient(x, y))
 
     def floor_divide(self, other: Operand) -> Self:
@@ -70,8 +70,7 @@ class Named(Elementwise):
     def fmod(self, other: Operand) -> Self:
         """The remainder with the sign of the dividend, exact, as C's fmod; of integers, fmod(x, 0) is x."""
         x, y = operands("fmod", self, other)
-        if x.dtype is dtypes.bool:
-            raise TensorError("fmod: operands of dtype bool", remedy="cast them to a number")
+        refuse_bool("fmod", x.dtype)
         return self._of(compose.truncated_remainder(x, y))
 
     def eq(self, other: Operand) -> Self:

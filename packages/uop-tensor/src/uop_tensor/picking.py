@@ -9,11 +9,8 @@ from __future__ import annotations
 from uop_ir import REDUCE_IDENTITY, Ops, UOp, dtypes
 
 from .creation import count
-from .graph import broadcast_to, fold, shape_of, with_gradient_of
-from .promotion import accumulator
-
-#: The integers that have the bits of a float.
-_BITS = {16: dtypes.i16, 32: dtypes.i32, 64: dtypes.i64}
+from .graph import broadcast_to, fold, shape_of, unsqueezed, with_gradient_of
+from .promotion import SIGNED, accumulator
 
 
 def wrapped(at: UOp, n: int) -> UOp:
@@ -59,7 +56,7 @@ def _picked(x: UOp, at: UOp, axis: int) -> UOp:
         return fold(mask.where(x.cast(dtypes.u8), 0), Ops.ADD, along).cast(dtypes.bool)
     if not x.dtype.is_float:
         return fold(mask.where(x, 0), Ops.ADD, along)
-    bits = fold(mask.where(x.bitcast(_BITS[x.dtype.bits]), 0), Ops.ADD, along)
+    bits = fold(mask.where(x.bitcast(SIGNED[x.dtype.bits]), 0), Ops.ADD, along)
     return with_gradient_of(bits.bitcast(x.dtype), fold(mask.where(x, 0), Ops.ADD, along))
 
 
@@ -70,13 +67,9 @@ def grouped(op: Ops, values: UOp, at: UOp, axis: int, n: int) -> UOp:
     """
     values = values.cast(accumulator(values.dtype))
     order = [*(a for a in range(values.ndim) if a != axis), axis]
-    values, at = (_with_axis(x.permute(order), axis) for x in (values, at))
+    values, at = (unsqueezed(x.permute(order), axis) for x in (values, at))
     mask = at.eq(count(n, at.dtype).reshape((n,) + (1,) * (at.ndim - axis - 1)))
     return fold(mask.where(values, REDUCE_IDENTITY[op](values.dtype)), op, (values.ndim - 1,))
-
-
-def _with_axis(x: UOp, axis: int) -> UOp:
-    return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 def replaced(x: UOp, at: UOp, values: UOp, axis: int) -> UOp:

@@ -10,11 +10,20 @@ from .errors import TensorError
 #: What a Python number becomes where no tensor gives it a dtype.
 DEFAULT: dict[type, DType] = {kind: uop_ir.promote(kind) for kind in (bool, int, float)}
 
+#: The signed integers by their bits: a float's bits are those of one.
+SIGNED = {dtype.bits: dtype for dtype in (dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)}
+
 
 def check_dtype(dtype: DType) -> None:
     """Raise TensorError for a dtype that no tensor has: index, which is for loops and addresses, and void."""
     if dtype.kind in (Kind.INDEX, Kind.VOID):
         raise TensorError(f"a tensor of dtype {dtype}", remedy="use i64, or another type of numbers")
+
+
+def refuse_bool(method: str, dtype: DType) -> None:
+    """Raise TensorError for bool where operands are numbers."""
+    if dtype is dtypes.bool:
+        raise TensorError(f"{method}: operands of dtype bool", remedy="cast them to a number")
 
 
 def promote(method: str, *types: DType) -> DType:

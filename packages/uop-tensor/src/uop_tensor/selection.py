@@ -17,7 +17,7 @@ from uop_rewrite import bounds, graph_rewrite, symbolic
 
 from .data import from_array
 from .errors import PositionError, TensorError
-from .graph import broadcast_to, known_device, shape_of
+from .graph import broadcast_to, known_device, shape_of, unsqueezed
 from .picking import picked, wrapped
 from .shapes import broadcast, size_of
 from .value import Value
@@ -130,7 +130,7 @@ def select(x: UOp, items: tuple[Any, ...], read: Read) -> Selection:
     place = 0  # the axis of the first of them
     for number, item in enumerate(items):
         if item is None:
-            y, axis = y.reshape((*y.shape[:axis], 1, *y.shape[axis:])), axis + 1
+            y, axis = unsqueezed(y, axis), axis + 1
         elif item is Ellipsis:
             axis += free
         elif isinstance(item, slice):
@@ -151,8 +151,7 @@ def select(x: UOp, items: tuple[Any, ...], read: Read) -> Selection:
     axes = tuple(a for a, _ in found if a is not None)
     if not axes:  # True or False alone: an axis of one element, or none
         (length,) = _together([p for _, p in found])
-        y = y.reshape((*y.shape[:place], 1, *y.shape[place:]))
-        return Selection(cut(y, place, 0, length), (), 0, None)
+        return Selection(cut(unsqueezed(y, place), place, 0, length), (), 0, None)
     return Selection(y, axes, place, _flat(y, found, known_device(x)))
 
 

@@ -13,7 +13,7 @@ from math import prod
 
 from uop_ir import Ops, UOp
 
-from .graph import OWN_RULE, fold, shape_of, with_gradient_of
+from .graph import OWN_RULE, fold, shape_of, unsqueezed, with_gradient_of
 from .promotion import accumulator
 
 Sizes = tuple[int, ...]
@@ -85,7 +85,7 @@ def spread(x: UOp, axis: int, stride: int) -> UOp:
     n = shape_of(x)[axis]
     if stride == 1 or n == 0:
         return x
-    x = _grow(x.reshape((*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])), axis + 1, 0, stride - 1)
+    x = _grow(unsqueezed(x, axis + 1), axis + 1, 0, stride - 1)
     x = x.reshape((*x.shape[:axis], n * stride, *x.shape[axis + 2 :]))
     return cut(x, axis, 0, (n - 1) * stride + 1)
 
@@ -101,8 +101,7 @@ def _grow(x: UOp, axis: int, before: int, after: int) -> UOp:
 
 def _repeated(x: UOp, axis: int, count: int) -> UOp:
     """An axis repeated, in rows: the new axis stands before it."""
-    before, after = x.shape[:axis], x.shape[axis:]
-    return x.reshape((*before, 1, *after)).expand((*before, count, *after))
+    return unsqueezed(x, axis).expand((*x.shape[:axis], count, *x.shape[axis:]))
 
 
 def every(x: UOp, axis: int, stride: int) -> UOp:
