@@ -17,10 +17,8 @@ RNG = np.random.default_rng(5)
 
 
 def same(found: Tensor, wanted: Array) -> None:
-    array = found.numpy()
-    assert array.shape == wanted.shape
-    assert array.dtype == wanted.dtype
-    np.testing.assert_array_equal(array, wanted)
+    """The same shape, dtype and elements."""
+    np.testing.assert_array_equal(found.numpy(), wanted, strict=True)
 
 
 def apart(*shape: int) -> Array:

@@ -23,10 +23,8 @@ def numbered(shape: tuple[int, ...], dtype: npt.DTypeLike = np.int32) -> Array:
 
 
 def same(found: Tensor, wanted: Array) -> None:
-    array = found.numpy()
-    assert array.shape == wanted.shape
-    assert array.dtype == wanted.dtype
-    np.testing.assert_array_equal(array, wanted)
+    """The same shape, dtype and elements."""
+    np.testing.assert_array_equal(found.numpy(), wanted, strict=True)
 
 
 def one_index(size: int) -> st.SearchStrategy[int | slice]:

@@ -22,10 +22,8 @@ def numbered(shape: tuple[int, ...], dtype: npt.DTypeLike = np.int32) -> Array:
 
 
 def same(found: Tensor, wanted: Array) -> None:
-    array = found.numpy()
-    assert array.shape == wanted.shape
-    assert array.dtype == wanted.dtype
-    np.testing.assert_array_equal(array, wanted)
+    """The same shape, dtype and elements."""
+    np.testing.assert_array_equal(found.numpy(), wanted, strict=True)
 
 
 @settings(max_examples=60, deadline=None)

@@ -21,10 +21,8 @@ SIZES += [(dtypes.f32, n) for n in (0, 1, 2, 64, 65, 128)] + [
 
 
 def same(found: Tensor, wanted: Array) -> None:
-    array = found.numpy()
-    assert array.shape == wanted.shape
-    assert array.dtype == wanted.dtype
-    np.testing.assert_array_equal(array, wanted)
+    """The same shape, dtype and elements."""
+    np.testing.assert_array_equal(found.numpy(), wanted, strict=True)
 
 
 def drawn(dtype: DType, *shape: int) -> Array:

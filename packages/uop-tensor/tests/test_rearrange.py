@@ -27,10 +27,8 @@ def numbered(*shape: int) -> Array:
 
 
 def same(found: Tensor, wanted: Array) -> None:
-    array = found.numpy()
-    assert array.shape == wanted.shape
-    assert array.dtype == wanted.dtype
-    np.testing.assert_array_equal(array, wanted)
+    """The same shape, dtype and elements."""
+    np.testing.assert_array_equal(found.numpy(), wanted, strict=True)
 
 
 def flat(pairs: list[tuple[int, int]]) -> list[int]:
