@@ -40,7 +40,8 @@ class Gather(Masks):
         at = shapes.one_axis("gather", self.ndim, axis)
         positions = self._positions("gather", index, at)
         _fits("gather", positions, self.shape, "a tensor", at)
-        bounds = [(0, s if a == at else n) for a, (s, n) in enumerate(_zip(self.shape, shape_of(positions)))]
+        pairs = enumerate(zip(self.shape, shape_of(positions), strict=True))
+        bounds = [(0, s if a == at else n) for a, (s, n) in pairs]
         return self._of(picked_along(self.uop.shrink(bounds), positions, at))
 
     def take(self, indices: Positions, axis: int | None = None) -> Self:
@@ -150,9 +151,8 @@ class Gather(Masks):
             values = values.shrink([(0, n) for n in positions.shape])
         else:
             values = broadcast_to(as_value(self.uop, src), positions.shape)
-        widths = [
-            (0, 0 if a == at else s - n) for a, (s, n) in enumerate(_zip(self.shape, shape_of(positions)))
-        ]
+        pairs = enumerate(zip(self.shape, shape_of(positions), strict=True))
+        widths = [(0, 0 if a == at else s - n) for a, (s, n) in pairs]
         if any(after for _, after in widths):
             positions, values = (positions + 1).pad(widths) - 1, values.pad(widths)
         return at, positions, values
@@ -164,10 +164,6 @@ class Gather(Masks):
             raise TensorError(f"{method}: reduce={reduce!r}", remedy=f"one of {', '.join(_REDUCE)}")
         at, positions, values = self._scattered(method, axis, index, src)
         return self._of(_REDUCE[reduce](self.uop, positions, values, at, include_self))
-
-
-def _zip(one: tuple[int, ...], two: tuple[int, ...]) -> list[tuple[int, int]]:
-    return list(zip(one, two, strict=True))
 
 
 def _fits(method: str, positions: UOp, shape: Sequence[int], of: str, axis: int | None) -> None:

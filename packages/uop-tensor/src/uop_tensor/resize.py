@@ -100,19 +100,16 @@ class Resizing(Pooling):
         if size is not None:
             new = each("interpolate", "size", size, space, 1)
             return [Axis(n, m, n / m) for n, m in zip(old, new, strict=True)]
-        factors = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * space
-        if not all(
-            isinstance(f, int | float) and isfinite(f) and n * f >= 1
-            for n, f in zip(old, factors, strict=True)
-        ):
+        wanted = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * space
+        factors = [f for f in wanted if isinstance(f, int | float) and isfinite(f)]
+        if len(factors) < space or any(n * f < 1 for n, f in zip(old, factors, strict=True)):
             raise TensorError(
                 f"interpolate: scale_factor={scale_factor} for a space of {old}",
                 remedy="numbers that leave an element an axis",
             )
-        sizes = [floor(n * f) for n, f in zip(old, factors, strict=True)]  # type: ignore[operator]  # numbers by now
+        sizes = [floor(n * f) for n, f in zip(old, factors, strict=True)]
         return [
-            Axis(n, m, n / m if recompute else 1 / f)  # type: ignore[operator]
-            for n, m, f in zip(old, sizes, factors, strict=True)
+            Axis(n, m, n / m if recompute else 1 / f) for n, m, f in zip(old, sizes, factors, strict=True)
         ]
 
     def _at(self, number: int, axis: Axis, positions: Array) -> Self:

@@ -29,7 +29,7 @@ def marked_arguments(
     signature = inspect.signature(function)
     for name in (*static, *sizes):
         if name not in signature.parameters:
-            raise TensorError(f"jit: static {name!r} is no parameter of {signature}")
+            raise TensorError(f"jit: {name!r} is no parameter of {signature}")
     marks: dict[str, Callable[[object], object]] = dict.fromkeys(static, Static)
     for name, given in sizes.items():
         bounds: object = given
