@@ -136,7 +136,7 @@ def report(bug: Bug, root: Path) -> bool:
     start = time.monotonic()
     alive = survives(bug, root)
     line = f"{'SURVIVES' if alive else 'killed  '} {time.monotonic() - start:6.1f} s  {bug.file}"
-    print(f"{line}: {bug.after.strip().splitlines()[0]}", flush=True)
+    print(f"{line}: {(bug.after.strip() or 'nothing').splitlines()[0]}", flush=True)
     return alive
 
 
