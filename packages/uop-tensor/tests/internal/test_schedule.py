@@ -208,9 +208,9 @@ def test_in_place_where_it_is_refused_can_be_forced_by_a_copy(graphs: SimpleName
 def test_in_place_store_runs_after_other_readers(graphs: SimpleNamespace) -> None:
     x, y = graphs.buffer(16, 64), graphs.buffer(64, 16)
     made = plan(x * 2.0, graphs.matmul(x, y), donors={0: x})
-    assert [call.src[0].toposort().keys() & set() for call in made.calls] == [set(), set()]
-    store = made.calls[1]
-    assert made.calls[0] in next(a for a in store.src[1:] if a.op is Ops.AFTER).src[1:]
+    product, store = made.calls
+    assert reductions(made) == [1, 0]
+    assert product in next(a for a in store.src[1:] if a.op is Ops.AFTER).src[1:]
 
 
 def test_in_place_is_refused_for_a_reader_of_the_result(graphs: SimpleNamespace) -> None:
@@ -243,11 +243,10 @@ def test_limit_of_arguments(graphs: SimpleNamespace) -> None:
     total = values[0]
     for v in values[1:]:
         total = total + v
-    limits = Limits(arguments=16)
-    for made in (plan(total, limits=limits), plan(UOp(Ops.STACK, values), limits=Limits(arguments=20))):
-        for call in made.calls:
-            assert len(call.src) - 1 <= 20
-    assert len(plan(total, limits=limits).calls) == 8  # 15 values, six times 14 more, the last
+    for value, most in ((total, 16), (UOp(Ops.STACK, values), 20)):
+        made = plan(value, limits=Limits(arguments=most))
+        assert all(len(call.src) - 1 <= most for call in made.calls)
+    assert kernels(total, limits=Limits(arguments=16)) == 8  # 15 values, six times 14 more, the last
 
 
 def test_one_operation_with_too_many_arguments(graphs: SimpleNamespace) -> None:
