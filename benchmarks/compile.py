@@ -3,11 +3,15 @@
 Each measurement is a process of its own, with empty caches, that has imported its library and opened its device. The
 sides take turns. A program is computed twice: at another size, the first that the process compiles, then at the size
 that counts, where all kernels are new but what the library keeps of its own rules is there.
+
+Of the time in Python, `to C` is from the graph to the texts of its kernels: scheduling, lowering, rendering. The rest
+writes files, starts the C compiler, loads what that has made, and runs the kernels. Others are not taken apart so.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import resource
@@ -28,6 +32,7 @@ Run = Callable[[], object]
 VOCABULARY, CONTEXT, LAYERS, WIDTH, HEADS, BATCH = 65, 64, 2, 64, 4, 32
 #: The sizes of each program: the other one, and the one that counts. A training step has one.
 SIZES = {"matmul": (48, 64), "layernorm": (48, 64), "gpt": (BATCH,)}
+COLUMNS = ("to C", "python", "compiler", "wall")
 #: Seconds after which a measurement is given up.
 TIMEOUT = 600
 RNG = np.random.default_rng(0)
@@ -214,19 +219,39 @@ def measure(side: str, program: str) -> list[dict[str, float]]:
     """Seconds at each size: of CPU of this thread (Python), of CPU of child processes (the compiler), and of the clock."""
     if side == ONE_CPU:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-    make = SIDES["ours" if side == ONE_CPU else side]()[program]
+    own = side in ("ours", ONE_CPU)
+    make = SIDES["ours" if own else side]()[program]
+    loads = timed_loads() if own else []
     found = []
     for size in SIZES[program]:
         run = make(size)
+        loads.clear()
         python, compiler, wall = time.thread_time(), children(), time.perf_counter()
         run()
-        found.append(
-            {
-                "python": time.thread_time() - python,
-                "compiler": children() - compiler,
-                "wall": time.perf_counter() - wall,
-            }
-        )
+        times = {
+            "python": time.thread_time() - python,
+            "compiler": children() - compiler,
+            "wall": time.perf_counter() - wall,
+        }
+        if own:
+            times["to C"] = loads[-1][1] - python - sum(end - begin for begin, end in loads)
+        found.append(times)
+    return found
+
+
+def timed_loads() -> list[tuple[float, float]]:
+    """The CPU times of this thread at which kernels that have their C are given to the compiler, and are loaded."""
+    cpu: Any = importlib.import_module("uop_codegen_c.cpu")
+    load = cpu.load
+    found: list[tuple[float, float]] = []
+
+    def timed(kernels: Any) -> list[Any]:
+        begin = time.thread_time()
+        functions = load(kernels)
+        found.append((begin, time.thread_time()))
+        return functions
+
+    cpu.load = timed
     return found
 
 
@@ -278,9 +303,9 @@ def rows(program: str, sides: list[str], rounds: int) -> None:
             continue
         cells = ""
         for which in range(len(SIZES[program])):
-            for what in ("python", "compiler", "wall"):
-                times = [one[which][what] for one in found[side]]
-                cells += f"{statistics.median(times):8.3f} /{min(times):7.3f}"
+            for what in COLUMNS:
+                times = [one[which][what] for one in found[side] if what in one[which]]
+                cells += f"{statistics.median(times):8.3f} /{min(times):7.3f}" if times else f"{'-':>17}"
         print(f"{program:10} {side:12}{cells}", flush=True)
 
 
@@ -296,10 +321,11 @@ def main() -> None:
         print(json.dumps(measure(*options.one)))
         return
     print(
-        f"seconds, median / least of {options.rounds} processes: CPU in Python, CPU of the compiler, and the clock"
+        f"seconds, median / least of {options.rounds} processes: CPU in Python until there is C and in all, CPU of the"
+        " compiler, and the clock"
     )
-    heads = "".join(f"{what:>17}" for what in ("python", "compiler", "wall"))
-    print(f"{'':23}{'first:':<51}then:")
+    heads = "".join(f"{what:>17}" for what in COLUMNS)
+    print(f"{'':23}{'first:':<{17 * len(COLUMNS)}}then:")
     print(f"{'':23}{heads}{heads}")
     for program in options.programs:
         rows(program, options.sides, options.rounds)
