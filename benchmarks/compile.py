@@ -245,7 +245,7 @@ def timed_loads() -> list[tuple[float, float]]:
     load = cpu.load
     found: list[tuple[float, float]] = []
 
-    def timed(kernels: Any) -> list[Any]:
+    def timed(kernels: Any) -> Any:
         begin = time.thread_time()
         functions = load(kernels)
         found.append((begin, time.thread_time()))
