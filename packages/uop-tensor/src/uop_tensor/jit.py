@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from weakref import ref
 
 from .errors import TensorError
-from .jit_tree import flatten
+from .jit_tree import flatten_call
 from .live import capture
 from .replay import Replay
 from .settings import settings
@@ -50,7 +50,8 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if capture() is not None:  # part of the trace of another function
             return self.function(*args, **kwargs)
-        given = flatten(self.__name__, (args, kwargs) if self._mark is None else self._mark(args, kwargs))
+        given_args, given_kwargs = (args, kwargs) if self._mark is None else self._mark(args, kwargs)
+        given = flatten_call(self.__name__, given_args, given_kwargs)
         key = given.signature, grad_enabled(), self._around.values()
         replay = self.captures.get(key)
         if replay is None or not replay.valid():

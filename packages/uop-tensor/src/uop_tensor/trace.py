@@ -99,7 +99,7 @@ def _trace(
         [sources.get(b, b) for b in made.buffers] if made is not None else [],
         [value.shape for value in values],
         [State(outside[id(t)], weakref.ref(t)) for t in states],
-        Tree(result.structure, result.numbers),
+        Tree(result.structure, numbers=result.numbers),
         results,
         assigned,
         [g for g, _ in left],

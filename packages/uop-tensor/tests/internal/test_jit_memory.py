@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -122,3 +123,36 @@ def test_threads_that_replay_one_function() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(many, range(0, 400, 100)))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])  # a view is the BUFFER itself, or a RESHAPE of it
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda w: w.clone(),
+        lambda w: w.reshape(4)[1:],
+        lambda w: w.reshape(2, 2).permute(1, 0),
+        lambda w: w * 2.0 + w.sum(),
+        lambda w: (w * 2.0).detach(),
+    ],
+)
+def test_what_reads_a_state_is_found_after_it_was_alone(
+    shape: tuple[int, ...], take: Callable[[Tensor], Tensor]
+) -> None:
+    w = Tensor(np.arange(4.0, dtype=np.float32).reshape(shape))
+
+    @jit
+    def step() -> None:
+        w.assign(w + 1.0)
+
+    for _ in range(3):
+        step()
+    (replay,) = step.captures.values()
+    assert all(state.alone() for state in replay.states)
+    kept, wanted = take(w), take(Tensor(w.numpy())).numpy()
+    moved = memory(w)
+    step()
+    assert memory(w) is not moved
+    step()
+    np.testing.assert_array_equal(kept.numpy(), wanted)
+    np.testing.assert_array_equal(w.numpy(), np.arange(5.0, 9.0).reshape(shape))
