@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_ir import Const, DType, Ops, UOp, dtypes
+from uop_codegen_c import settings
+from uop_ir import Const, DType, Ops, UOp, dtypes, override
 
 pytestmark = pytest.mark.net
 
@@ -63,6 +64,17 @@ def test_an_integer_keeps_its_value(run_cpu: Callable[..., Any], dtype: DType) -
         stores(dtype, [UOp.const(dtype, n) for n in numbers]), [np.zeros(len(numbers), dtype.numpy)]
     )
     assert out.tolist() == numbers
+
+
+@pytest.mark.parametrize("opt", [0, 1])
+def test_the_least_index_is_a_literal(run_cpu: Callable[..., Any], opt: int) -> None:
+    """What is computed from positions alone is index arithmetic, with the constants of i64."""
+    least = int(dtypes.i64.min)
+    numbers = UOp(Ops.STACK, [UOp.const(dtypes.i64, n) for n in range(5)])
+    body = UOp.sink(UOp.param(0, 5, dtypes.i64).store(numbers % least))
+    with override(settings, opt=opt):
+        (out,) = run_cpu(body, [np.zeros(5, np.int64)])
+    assert out.tolist() == [0, *(least + n for n in range(1, 5))]
 
 
 @pytest.mark.parametrize("dtype", dtypes.ints, ids=str)

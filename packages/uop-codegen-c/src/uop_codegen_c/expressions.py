@@ -27,6 +27,10 @@ def _const(r: Renderer, node: UOp) -> Text:
             f"{r.helper(ctext.float_helper(source, node.dtype))}({ctext.literal(Const(source, node.arg.bits))})"
         )
     text = str(node.value) if node.dtype is dtypes.index else ctext.literal(node.arg)
+    if (
+        node.dtype is dtypes.index and node.value == dtypes.i64.min
+    ):  # to C a minus and a number that is too large
+        text = ctext.literal(Const(dtypes.i64, node.arg.bits))
     return Text(text, UNARY if text.startswith("-") else ATOM)
 
 

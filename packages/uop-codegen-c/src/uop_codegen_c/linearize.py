@@ -7,9 +7,12 @@ topological one of the graph, except that the stores that nothing waits for come
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 from uop_ir import Ops, UOp
 
-from .loops import next_number, open_ranges
+from .loops import next_number, next_slot, open_ranges
 
 #: What waits for a store because it comes after it, and not because it reads what is stored.
 REPEATED = frozenset({Ops.SINK, Ops.END})
@@ -46,6 +49,7 @@ def separate_loops(root: UOp) -> UOp:
     if len(set(closed)) == len(closed):
         return root
     number = next_number(root)
+    slots = count(next_slot(root))
     owner: dict[UOp, UOp] = {}
     new: dict[UOp, UOp] = {}
     for node in order:
@@ -56,15 +60,20 @@ def separate_loops(root: UOp) -> UOp:
         if taken:
             own = {r: r.replace(arg=(number + i, r.arg[1])) for i, r in enumerate(taken)}
             number += len(own)
-            now = new[node] = _within(now, own)
+            now = new[node] = _within(now, own, slots)
         owner.update((r, now) for r in now.src[1:])
-    return new[root]
+    return separate_loops(new[root])  # the loops within one that got ranges of its own are copies now
 
 
-def _within(loop: UOp, own: dict[UOp, UOp]) -> UOp:
-    """A loop with ranges replaced in what stands inside of it, and only there."""
+def _within(loop: UOp, own: dict[UOp, UOp], slots: Iterator[int]) -> UOp:
+    """A loop with ranges replaced in what stands inside of it, and only there; scratch memory in them is its own too."""
+    order = loop.toposort(gate=lambda n: n is loop or not own.keys().isdisjoint(open_ranges(n)))
     new: dict[UOp, UOp] = dict(own)
-    for node in loop.toposort(gate=lambda n: n is loop or not own.keys().isdisjoint(open_ranges(n))):
+    for node in order:
+        if _places_scratch(node) and not own.keys().isdisjoint(node.src) and node.src[0] not in new:
+            arg = node.src[0].arg
+            new[node.src[0]] = UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
+    for node in order:
         if node not in new:
             inside = node is loop or not own.keys().isdisjoint(open_ranges(node))
             new[node] = node.replace(src=[new[s] for s in node.src]) if inside else node
@@ -137,10 +146,15 @@ def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
     """Scratch memory stands in the loops that an AFTER of ranges alone puts it in; a value of a range counts as one."""
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
-        if (
-            node.op is Ops.AFTER
-            and node.src[0].op is Ops.ALLOC
-            and all(s.op in (Ops.RANGE, Ops.CONST) for s in node.src[1:])
-        ):
+        if _places_scratch(node):
             homes[node.src[0]] = nest.chain(node)
     return homes
+
+
+def _places_scratch(node: UOp) -> bool:
+    """Whether a node is an AFTER of ranges alone, or of values of ranges, which says in which loops memory stands."""
+    return (
+        node.op is Ops.AFTER
+        and node.src[0].op is Ops.ALLOC
+        and all(s.op in (Ops.RANGE, Ops.CONST) for s in node.src[1:])
+    )
