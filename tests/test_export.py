@@ -22,7 +22,7 @@ from uop_tensor import Tensor, export, jit
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(0)
 TEXT = "Whole models, as C: 32 characters or so.\n"
-CONFIG = GptConfig(len(set(TEXT)), context=12, layers=2, width=16, heads=2)
+CONFIG = GptConfig(len(set(TEXT)), context=12, layers=2, width=16, heads=2, dropout=0.1)
 
 
 def save(path: Path, model: Module, **meta: Any) -> Path:
@@ -33,7 +33,7 @@ def save(path: Path, model: Module, **meta: Any) -> Path:
 def gpt(path: Path) -> tuple[Gpt, Path]:
     model = Gpt(CONFIG, np.random.default_rng(1))
     tokenizer = CharTokenizer(TEXT).to_dict()
-    return model, save(path, model, kind="gpt", config=asdict(CONFIG), tokenizer=tokenizer)
+    return model.eval(), save(path, model, kind="gpt", config=asdict(CONFIG), tokenizer=tokenizer)
 
 
 def mlp(path: Path) -> tuple[Mlp, Path]:

@@ -76,14 +76,15 @@ def export(argv: list[str]) -> int:
 
 
 def _write(loaded: Loaded, options: Namespace) -> list[str]:
-    files = export_function(
-        loaded.function,
-        [loaded.example],
-        options.out,
-        options.kind,
-        weights=loaded.model.state_dict(),
-        outputs=["scores"],
-    )
+    with loaded.model.evaluating():  # without dropout
+        files = export_function(
+            loaded.function,
+            [loaded.example],
+            options.out,
+            options.kind,
+            weights=loaded.model.state_dict(),
+            outputs=["scores"],
+        )
     for name, text in loaded.texts.items():
         try:
             (options.out / name).write_text(text, encoding="utf-8", newline="")
