@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_codegen_c import CpuBackend, settings
+from uop_codegen_c import CpuBackend, Freedoms, Schedule, generate, settings
 from uop_ir import Ops, Plan, UOp, call_params, dtypes, format_uir, override, run_program
 from uop_ir import settings as ir_settings
 
@@ -29,25 +30,37 @@ def cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CpuBackend]:
         yield CpuBackend()
 
 
+def run_on(backend: CpuBackend, body: UOp, arrays: list[Array], *scalars: float) -> list[Array]:
+    """Run the body of a kernel on arrays, in the order of its arguments; gives the arrays after it."""
+    params = call_params(body)
+    inputs = tuple(p for p in params if p.arg.size is not None)
+    plan = Plan((UOp(Ops.CALL, (body, *params)),), inputs, params[len(inputs) :])
+    memories = []
+    for array in arrays:
+        memory = backend.allocate(array.nbytes)
+        backend.copy_in(memory, array)
+        memories.append(memory)
+    backend.link(plan)(memories, scalars)
+    out = [np.empty_like(a) for a in arrays]
+    for memory, array in zip(memories, out, strict=True):
+        backend.copy_out(memory, array)
+        backend.free(memory)
+    return out
+
+
 @pytest.fixture(scope="session")
 def run_cpu(cpu: CpuBackend) -> Runner:
     """Run the body of a kernel on arrays, in the order of its arguments; gives the arrays after it."""
+    return partial(run_on, cpu)
 
-    def run(body: UOp, arrays: list[Array], *scalars: float) -> list[Array]:
-        params = call_params(body)
-        inputs = tuple(p for p in params if p.arg.size is not None)
-        plan = Plan((UOp(Ops.CALL, (body, *params)),), inputs, params[len(inputs) :])
-        memories = []
-        for array in arrays:
-            memory = cpu.allocate(array.nbytes)
-            cpu.copy_in(memory, array)
-            memories.append(memory)
-        cpu.link(plan)(memories, scalars)
-        out = [np.empty_like(a) for a in arrays]
-        for memory, array in zip(memories, out, strict=True):
-            cpu.copy_out(memory, array)
-            cpu.free(memory)
-        return out
+
+@pytest.fixture(scope="session")
+def run_scheduled(cpu: CpuBackend) -> Runner:  # for its cache
+    """The same with freedoms and a schedule of the kernel's own."""
+
+    def run(body: UOp, freedoms: Freedoms, schedule: Schedule, arrays: list[Array]) -> list[Array]:
+        backend = CpuBackend(lambda body: generate(body, freedoms, schedule=schedule))
+        return run_on(backend, body, arrays)
 
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import pytest
 
 from uop_codegen_c import (
     Action,
-    Reorder,
+    Freedoms,
     Retype,
+    Schedule,
     ScheduleError,
     Split,
     Stage,
@@ -19,7 +20,7 @@ from uop_codegen_c import (
     linearize,
     stages,
 )
-from uop_ir import AddrSpace, AxisType, Ops, UOp, call_params, dtypes, run_program
+from uop_ir import AddrSpace, AxisType, DType, Ops, UOp, call_params, dtypes, run_program
 
 
 def matmul(rows: int, columns: int, inner: int) -> UOp:
@@ -35,29 +36,38 @@ def loops(body: UOp) -> UOp:
     return next(root for name, root in stages(body) if name == "simplify")
 
 
-SCHEDULES: list[tuple[Action, ...]] = [
-    (Split(0, 3, AxisType.LOOP),),
-    (Split(0, 4, AxisType.UPCAST),),
-    (Split(1, 4, AxisType.VECTOR),),
-    (Split(1, 5, AxisType.VECTOR), Split(0, 2, AxisType.UPCAST)),
-    (Split(2, 4, AxisType.UPCAST),),
-    (Split(2, 2, AxisType.VECTOR),),
-    (Split(2, 3, AxisType.UPCAST),),
-    (Split(2, 5, AxisType.UPCAST),),
-    (Split(1, 7, AxisType.LOOP),),
-    (Retype(0, AxisType.THREAD),),
-    (Retype(1, AxisType.VECTOR),),
-    (Reorder((1, 0)),),
-    (Stage(2, (2, 1)),),
-    (Stage(2, (2, 1)), Split(1, 4, AxisType.VECTOR), Split(0, 3, AxisType.UPCAST)),
-    (Stage(1, (0, 2)), Stage(2, (1, 2))),
-    (Stage(1, (2,)),),
+SCHEDULES = [
+    "split 0 3 loop",
+    "split 0 4 upcast",
+    "split 1 4 vector",
+    "split 1 4 vector; split 0 2 upcast",
+    "split 2 4 upcast",
+    "split 2 2 vector",
+    "split 2 3 upcast",
+    "retype 2 upcast",
+    "split 2 2 unroll",
+    "split 2 4 unroll",
+    "retype 2 unroll",
+    "retype 0 unroll",
+    "split 1 7 loop",
+    "retype 0 thread",
+    "split 1 8 loop; retype 4 vector",
+    "reorder (1, 0)",
+    "reorder (1, 0); split 1 4 loop; reorder (3, 0, 4); stage 2 (2, 4); retype 4 vector; split 0 4 upcast",
+    "stage 2 (2, 1)",
+    "stage 2 (2, 1); split 1 4 vector; split 0 3 upcast",
+    "stage 1 (0, 2); stage 2 (1, 2)",
+    "stage 1 (2,)",
+    "pad 0 4; split 0 4 upcast",
+    "pad 1 4; split 1 4 unroll; pad 2 2; split 2 2 unroll",
+    "pad 2 8; split 2 4 vector",
+    "pad 1 2; pad 2 3; stage 2 (2, 1); split 2 3 upcast; retype 0 thread",
 ]
 
 
 @pytest.mark.net
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
-def test_an_action_keeps_the_values(schedule: Sequence[Action], run_cpu: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_action_keeps_the_values(schedule: str, run_cpu: Callable[..., Any]) -> None:
     rows, columns, inner = 6, 9, 5
     body = matmul(rows, columns, inner)
     rng = np.random.default_rng(0)
@@ -67,7 +77,7 @@ def test_an_action_keeps_the_values(schedule: Sequence[Action], run_cpu: Callabl
         x.astype(np.int32).reshape(-1),
         w.astype(np.int32).reshape(-1),
     ]
-    program = apply_schedule(loops(body), schedule)
+    program = Schedule.parse(schedule).apply(loops(body))
     for _, root in [("optimize", program), *stages(program, first="expand")]:
         memory = [a.copy() for a in arrays]
         run_program(root, dict(zip(call_params(body), memory, strict=True)))
@@ -75,20 +85,91 @@ def test_an_action_keeps_the_values(schedule: Sequence[Action], run_cpu: Callabl
 
 
 @pytest.mark.parametrize(
-    ("action", "reason"),
+    ("schedule", "reason"),
     [
-        (Split(7, 2, AxisType.LOOP), "no range 7"),
-        (Split(0, 7, AxisType.LOOP), "factor 7 for range 0 of 6"),
-        (Split(0, 0, AxisType.LOOP), "factor 0"),
-        (Retype(2, AxisType.THREAD), "not the outermost loop"),
-        (Reorder((0, 2)), "no loop nest closes exactly"),
-        (Stage(0, (0,)), "no load of argument 0"),
-        (Stage(1, (1,)), "no load of argument 1"),
+        ("split 7 2 loop", "no range 7"),
+        ("split 0 7 loop", "factor 7 for range 0 of 6"),
+        (
+            "split 0 6 loop",
+            r"factor 6 for range 0 of 6 \(2 to 5, or retype 0 loop\)|2 to 5, or retype 0 loop",
+        ),
+        ("split 0 0 loop", "factor 0"),
+        ("split 0 2 reduce", "range 0 is of a store: no reduce"),
+        ("split 2 2 thread", "range 2 is of a reduction: no thread"),
+        ("split 0 2 thread", "range 4 is not the outermost loop"),
+        ("split 1 4 vector; split 4 2 upcast", "range 4 is a vector already"),
+        ("split 1 3 vector", "3 lanes of range 1"),
+        ("split 1 4 vector; split 0 2 vector", "depends on range 0 and on range 4, a vector"),
+        ("split 1 4 vector; split 2 4 vector", "depends on range 2 and on range 4, a vector"),
+        ("retype 2 thread", "not the outermost loop"),
+        ("retype 1 thread", "range 1 is not the outermost loop"),
+        ("retype 0 thread; reorder (1, 0)", "range 0 is not the outermost loop"),
+        ("split 2 2 unroll; reorder (4, 3)", "range 4 is not the innermost of its reduction"),
+        ("reorder (0, 2)", "no loop nest closes exactly"),
+        ("reorder (0, 0)", "each of which must stand once"),
+        ("stage 0 (0,)", "no load of argument 0"),
+        ("stage 1 (1,)", "no load of argument 1"),
+        ("stage 1 (2, 2)", "each of which must stand once"),
+        ("retype 0 vector", "6 lanes of range 0"),
+        ("split 0 2 vector; stage 1 (2,)", "inside of range 4, a vector"),
+        ("stage 1 (2,); split 0 2 vector", "scratch memory is filled inside of range 0"),
+        ("pad 0 3", "range 0 of 6 to a multiple of 3"),
+        ("stage 1 (2,); pad 2 3", "range 2 indexes scratch memory"),
+        ("retype 0 upcast; pad 0 4", "range 0 is upcast already"),
+        ("pad 1 4; split 1 4 vector", "whether a store is made depends on range 1"),
     ],
 )
-def test_an_illegal_action_is_refused_with_the_reason(action: Action, reason: str) -> None:
+def test_an_illegal_action_is_refused_with_the_reason(schedule: str, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
-        action.apply(loops(matmul(6, 9, 5)))
+        Schedule.parse(schedule).apply(loops(matmul(6, 9, 5)))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        ("split 0 100 upcast; split 1 100 upcast", "10000 copies"),
+        ("stage 1 (0, 2)", "a tile of 4400000 bytes"),
+        ("stage 1 (2,); split 0 500 upcast", "500 copies"),
+        ("stage 1 (2,); split 0 250 upcast; stage 2 (2,)", "bytes of scratch memory"),
+    ],
+)
+def test_what_would_be_too_much_is_refused(schedule: str, reason: str) -> None:
+    with pytest.raises(ScheduleError, match=reason):
+        Schedule.parse(schedule).apply(loops(matmul(1000, 1000, 1100)))
+
+
+@pytest.mark.parametrize(
+    "schedule", ["split 0 2 vector", "split 0 2 upcast", "split 0 5 loop", "retype 0 unroll"]
+)
+@pytest.mark.parametrize("dtype", [dtypes.i32, dtypes.f32], ids=str)
+def test_without_the_freedom_only_sums_of_integers_are_reordered(schedule: str, dtype: DType) -> None:
+    total = UOp.param(1, 64, dtype).reduce(Ops.ADD, 1)
+    root = loops(UOp.sink(UOp.param(0, 1, dtype).reshape(()).store(total)))
+    strict = Freedoms(contract=False, reassociate=False)
+    parsed = Schedule.parse(schedule.replace("loop", "reduce"))
+    assert parsed.apply(root, Freedoms()) is not root
+    if dtype is dtypes.f32 and "unroll" not in schedule:
+        with pytest.raises(ScheduleError, match=r"reduce add of f32 in another order \(STRICT=0\)|STRICT=0"):
+            parsed.apply(root, strict)
+    else:
+        assert parsed.apply(root, strict) is parsed.apply(root)
+
+
+def test_an_operand_that_the_program_stores_to_is_not_staged() -> None:
+    x = UOp.param(0, 8, dtypes.f32)
+    with pytest.raises(ScheduleError, match="the program stores to argument 0"):
+        Stage(0, (0,)).apply(loops(UOp.sink(x.store(x * 2.0))))
+
+
+def test_a_walk_that_carries_a_sum_keeps_its_order() -> None:
+    x = UOp.param(1, 16, dtypes.f32)
+    i, j = UOp.range(16, 0), UOp.range(16, 1, AxisType.REDUCE)
+    value = (j < i + 1).where(x.index(j).load(), 0.0).reduce(Ops.ADD, 0, (j,))
+    root = UOp.sink(UOp.param(0, 16, dtypes.f32).index(i).store(value).end(i))
+    carried = next(root for name, root in stages(root, first="simplify") if name == "bounds")
+    for schedule in ("split 2 4 loop", "retype 2 vector", "retype 2 upcast", "pad 2 3"):
+        with pytest.raises(ScheduleError, match="carries values"):
+            Schedule.parse(schedule).apply(carried)
 
 
 def test_a_sum_is_not_shared_by_threads() -> None:

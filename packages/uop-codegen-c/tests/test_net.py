@@ -17,11 +17,37 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from uop_codegen_c import Freedoms, linearize, settings, stages
-from uop_ir import AddrSpace, DType, Limits, Ops, UOp, call_params, dtypes, override, read_uir, run_program
+from uop_codegen_c import (
+    Action,
+    Freedoms,
+    Pad,
+    Reorder,
+    Retype,
+    Schedule,
+    ScheduleError,
+    Split,
+    Stage,
+    apply_schedule,
+    linearize,
+    settings,
+    stages,
+)
+from uop_ir import (
+    AddrSpace,
+    AxisType,
+    DType,
+    Limits,
+    Ops,
+    UOp,
+    call_params,
+    dtypes,
+    override,
+    read_uir,
+    run_program,
+)
 
 pytestmark = pytest.mark.net
 
@@ -37,6 +63,7 @@ UNARY = (Ops.RECIP, Ops.SQRT, Ops.TRUNC, Ops.EXP2, Ops.LOG2, Ops.NEG)
 FLOAT = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)
 INTEGER = (*FLOAT, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR)
 LOGIC, COMPARE = (Ops.AND, Ops.OR, Ops.XOR), (Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ)
+AXES = (AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD, AxisType.UPCAST, AxisType.VECTOR, AxisType.UNROLL)
 SIZES = (1, 2, 3, 4, 5, 8, 9, 16, 17)
 
 
@@ -224,6 +251,59 @@ def test_free_kernels_have_the_bits_of_their_linear_program(
     body = Graphs(random).body()
     with kept("free", body, seed):
         check_free(run_cpu, same_bits, body, inputs(body, seed))
+
+
+def random_schedule(random: Random, root: UOp, free: Freedoms, most: int) -> Schedule:
+    """Random actions that are legal one after another on a program at loop level; most that are tried are not."""
+    actions: list[Action] = []
+    for _ in range(8 * most):
+        ranges = [n for n in root.toposort() if n.op is Ops.RANGE]
+        if len(actions) == most or not ranges:
+            break
+        r = random.choice(ranges)
+        number, size = int(r.arg[0]), int(r.src[0].value) if r.src[0].op is Ops.CONST else 1
+        closed = [
+            [int(q.arg[0]) for q in n.src[1:]] for n in root.toposort() if n.op in (Ops.END, Ops.REDUCE)
+        ]
+        slots = [n.arg.slot for n in root.toposort() if n.op is Ops.PARAM and n.arg.size is not None]
+        numbers = [int(q.arg[0]) for q in random.sample(ranges, min(len(ranges), random.randint(1, 2)))]
+        order = random.choice(closed)
+        action: Action = random.choice(
+            [
+                Split(number, random.choice([2, 3, 4, 5, 8, size]), random.choice(AXES)),
+                Split(number, random.choice([2, 4, 8]), AxisType.VECTOR),
+                Retype(number, random.choice(AXES)),
+                Reorder(tuple(random.sample(order, len(order)))),
+                Stage(random.choice(slots), tuple(numbers)),
+                Pad(number, random.choice([2, 3, 4])),
+            ]
+        )
+        try:
+            root = apply_schedule(root, [action], free)
+        except ScheduleError:
+            continue
+        actions.append(action)
+    return Schedule(tuple(actions))
+
+
+@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
+def test_strict_kernels_have_the_bits_of_the_graph_under_any_schedule(
+    run_interp: Runner,
+    run_scheduled: Callable[..., list[Array]],
+    same_bits: Same,
+    kept: Callable[..., AbstractContextManager[None]],
+    random: Random,
+    seed: int,
+) -> None:
+    body = Graphs(random).body()
+    free = Freedoms(contract=False, reassociate=False)
+    loops = next(root for name, root in stages(body, free) if name == "bounds")
+    schedule = random_schedule(random, loops, free, random.randint(1, 8))
+    given_ = inputs(body, seed)
+    event(f"{len(schedule.actions)} actions")
+    note(f"schedule: {schedule}")
+    with kept("scheduled", body, seed):
+        same_bits(run_scheduled(body, free, schedule, given_)[0], run_interp(body, given_)[0])
 
 
 @pytest.mark.parametrize("path", sorted(KERNELS.glob("*.uir")), ids=lambda path: path.stem)

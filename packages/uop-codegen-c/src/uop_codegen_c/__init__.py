@@ -1,6 +1,6 @@
 """uop-codegen-c: from tensors to loops to C, and the backend CPU that runs it. Weeks 2 to 4 and 6."""
 
-from .actions import Action, Reorder, Retype, ScheduleError, Split, Stage, apply_schedule
+from .actions import Action, Reorder, Retype, Split
 from .cache import KernelSource
 from .cpu import CpuBackend
 from .dialect import Argument, Dialect, Opening
@@ -10,6 +10,9 @@ from .lower import generate, stages
 from .machine import Machine
 from .passes import ORDER, PASSES, lowering
 from .render import render
+from .schedule import Schedule, apply_schedule
+from .schedule_legal import ScheduleError
+from .schedule_memory import Pad, Stage
 from .settings import settings
 
 __all__ = [
@@ -23,8 +26,10 @@ __all__ = [
     "KernelSource",
     "Machine",
     "Opening",
+    "Pad",
     "Reorder",
     "Retype",
+    "Schedule",
     "ScheduleError",
     "Split",
     "Stage",

@@ -1,10 +1,15 @@
-"""Accumulate: a REDUCE becomes a register that starts from the identity and is folded into, in a loop. Week 3."""
+"""Accumulate: a REDUCE becomes a register that starts from the identity and is folded into, in a loop. Week 3.
+
+Values of an unrolled range are folded one after another in each iteration of that loop.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
-from uop_ir import REDUCE_IDENTITY, AddrSpace, Ops, UOp, index
+from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, index
 
 from .loops import in_order, length, open_ranges
 
@@ -51,7 +56,8 @@ def _depth(node: UOp) -> int:
 def _close_group(
     group: list[UOp], new: dict[UOp, UOp], slots: dict[UOp, int], slot_base: int, contract: bool
 ) -> None:
-    ranges = tuple(new[r] for r in group[0].src[1:])
+    ranges = tuple(new[r] for r in group[0].src[1:] if r.arg[1] is not AxisType.UNROLL)
+    unrolled = [new[r] for r in group[0].src[1:] if r.arg[1] is AxisType.UNROLL]
     outer = in_order(open_ranges(group[0]))
     memories: list[UOp] = []
     steps: list[UOp] = []
@@ -62,12 +68,19 @@ def _close_group(
         start = node.const_like(REDUCE_IDENTITY[node.arg[0]](node.dtype))
         begin = _at(memory.after(*outer), lanes).store(start)
         now = _at(memory.after(begin, *ranges), lanes).load()
-        steps.append(_at(memory.after(begin), lanes).store(_step(node.arg[0], now, value, contract)))
+        for one in _unrolled(value, unrolled):
+            now = _step(node.arg[0], now, one, contract)
+        steps.append(_at(memory.after(begin), lanes).store(now))
         memories.append(memory)
     loop = (steps[0] if len(steps) == 1 else UOp.sink(*steps)).end(*ranges)
-    for node, memory in zip(group, memories, strict=True):
-        lanes = memory.arg.size
-        new[node] = _at(memory.after(loop), lanes).load()
+    for node, memory, step in zip(group, memories, steps, strict=True):
+        new[node] = _at(memory.after(loop if ranges else step), memory.arg.size).load()
+
+
+def _unrolled(value: UOp, ranges: Sequence[UOp]) -> Iterator[UOp]:
+    """A value at all values of some ranges, the last of which changes first."""
+    for at in product(*(range(int(r.src[0].value)) for r in ranges)):
+        yield value.substitute({r: index(i) for r, i in zip(ranges, at, strict=True)})
 
 
 def _at(memory: UOp, lanes: int) -> UOp:

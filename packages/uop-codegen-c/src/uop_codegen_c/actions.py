@@ -6,19 +6,26 @@ that it says it needs. A schedule is a tuple of actions; printed, it can be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from uop_ir import AddrSpace, AxisType, Ops, UOp, UopError, flatten, index
-from uop_rewrite import bounds, graph_rewrite, symbolic
+from uop_ir import AxisType, Ops, UOp, index
+from uop_rewrite import graph_rewrite, symbolic
 
-from .loops import CLOSING, all_ranges, in_order, next_number, next_slot, open_ranges, retype
-
-
-class ScheduleError(UopError):
-    """An action that is not legal on a program, with the reason."""
+from .loops import CLOSING, in_order, next_number, next_slot, open_ranges, retype
+from .schedule_legal import (
+    APART,
+    ScheduleError,
+    carries,
+    check_axis,
+    check_program,
+    closers,
+    constant,
+    extent,
+    find_range,
+)
 
 
 class Action(Protocol):
@@ -28,29 +35,26 @@ class Action(Protocol):
         """The program after the action. Raises ScheduleError where it is not legal."""
 
 
-def find_range(root: UOp, number: int) -> UOp:
-    """The RANGE with a number. Raises ScheduleError where there is none."""
-    for r in all_ranges(root):
-        if r.arg[0] == number:
-            return r
-    raise ScheduleError(f"no range {number}", remedy=f"ranges {[r.arg[0] for r in all_ranges(root)]}")
+class Checked:
+    """An action with its reasons apart from its work: what chooses only legal ones asks for `act` alone."""
 
+    def check(self, root: UOp) -> None:
+        """Raise ScheduleError where the action is not legal on a program."""
 
-def _constant(r: UOp, action: str) -> int:
-    if r.src[0].op is not Ops.CONST:
-        raise ScheduleError(f"{action}: range {r.arg[0]} has no constant size")
-    return int(r.src[0].value)
+    def act(self, root: UOp) -> UOp:
+        """The program after an action that is legal."""
+        raise NotImplementedError
 
+    def reorders(self, root: UOp) -> UOp | None:
+        """A REDUCE that the action makes fold its values in another order or in parts, if there is one."""
+        return None
 
-def holds_scratch(root: UOp, r: UOp) -> bool:
-    """Whether scratch memory is filled anew for each value of a range."""
-    return any(n.op is Ops.AFTER and n.src[0].op is Ops.ALLOC and r in n.src[1:] for n in root.toposort())
-
-
-def _check_vector(root: UOp, r: UOp, axis: AxisType) -> None:
-    """Scratch memory that is filled anew for each value of a range has no lanes."""
-    if axis is AxisType.VECTOR and holds_scratch(root, r):
-        raise ScheduleError(f"vector: scratch memory is filled inside of range {r.arg[0]}")
+    def apply(self, root: UOp) -> UOp:
+        """The program after the action. Raises ScheduleError where it is not legal."""
+        self.check(root)
+        new = self.act(root)
+        check_program(new, str(self))
+        return new
 
 
 def _moved(
@@ -71,87 +75,130 @@ def _moved(
     return body.substitute(new)
 
 
-def _closer(root: UOp, r: UOp) -> list[UOp]:
-    return [n for n in root.toposort() if n.op in CLOSING and r in n.src[1:]]
+def _folded(root: UOp, r: UOp) -> UOp | None:
+    """A REDUCE over a range, if there is one that the order of its values makes a difference to."""
+    return next((n for n in closers(root, r) if n.op is Ops.REDUCE and n.dtype.is_float), None)
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Checked):
     """Split a range into an outer and an inner one of `factor`, the inner one an axis of a given type.
 
     Where the factor does not divide the size, what closes the range is repeated for the rest. The outer range keeps
-    its place, the inner one follows it; they get the next two numbers. A reduction that is split with a rest, or whose
-    inner axis is upcast or vector (several accumulators), needs the freedom to reassociate.
+    its place, the inner one follows it; they get the next two numbers, and the rest, if it is a loop, the one behind
+    them. A range of one value is none. A reduction that is split with a rest, or whose inner axis is upcast or vector
+    (several accumulators), needs the freedom to reassociate.
     """
 
     number: int
     factor: int
     axis: AxisType
 
-    def apply(self, root: UOp) -> UOp:
+    def __str__(self) -> str:
+        return f"split {self.number} {self.factor} {self.axis.value}"
+
+    def check(self, root: UOp) -> None:
         r = find_range(root, self.number)
-        size = _constant(r, "split")
-        if not 1 <= self.factor <= size:
-            raise ScheduleError(f"split: factor {self.factor} for range {self.number} of {size}")
-        _check_vector(root, r, self.axis)
-        whole, rest = divmod(size, self.factor)
-        first = next_number(root)
-        slots = count(next_slot(root))
-        outer, inner = UOp.range(whole, first, r.arg[1]), UOp.range(self.factor, first + 1, self.axis)
+        size = constant(r, "split")
+        if not 2 <= self.factor < size:
+            remedy = f"2 to {size - 1}, or retype {self.number} {self.axis.value}"
+            raise ScheduleError(
+                f"split: factor {self.factor} for range {self.number} of {size}", remedy=remedy
+            )
+        if r.arg[1] is AxisType.VECTOR:
+            raise ScheduleError(f"split: range {self.number} is a vector already", remedy="split it before")
+        check_axis(root, r, self.axis, self.factor, "split")
+        check_axis(root, r, r.arg[1], size // self.factor, "split")
+
+    def reorders(self, root: UOp) -> UOp | None:
+        r = find_range(root, self.number)
+        apart = self.axis in APART or int(r.src[0].value) % self.factor
+        return _folded(root, r) if apart and r.arg[1] not in APART else None
+
+    def act(self, root: UOp) -> UOp:
+        parts = _Parts(root, find_range(root, self.number), self)
         new: dict[UOp, UOp] = {}
         for node in root.toposort():
             src = [new[s] for s in node.src]
-            if node.op is Ops.REDUCE and r in node.src[1:]:
-                new[node] = self._reduce(node, src, r, outer, inner, rest, slots)
-            elif node.op is Ops.END and r in node.src[1:]:
-                new[node] = self._end(src, r, outer, inner, rest, slots)
+            if node.op is Ops.REDUCE and parts.r in node.src[1:]:
+                new[node] = parts.reduce(node, src)
+            elif node.op is Ops.END and parts.r in node.src[1:]:
+                new[node] = parts.end(src)
+            elif node.op in (Ops.SINK, Ops.AFTER):
+                new[node] = node.replace(src=_effects(src))
             else:
                 new[node] = node.replace(src=src)
-        return graph_rewrite(_flat(new[root]), symbolic)
+        return graph_rewrite(new[root], symbolic)
 
-    def _reduce(
-        self, node: UOp, src: list[UOp], r: UOp, outer: UOp, inner: UOp, rest: int, slots: Iterator[int]
-    ) -> UOp:
-        main = _moved(src[0], {r: outer * self.factor + inner}, {r: (outer, inner)})
-        out = node.replace(src=(main, *_replaced(src[1:], r, outer, inner)))
-        if not rest:
+
+class _Parts:
+    """What a range that is split becomes: `loops` in the main part, `tail` in the rest. One of one value is an index."""
+
+    def __init__(self, root: UOp, r: UOp, split: Split) -> None:
+        self.r = r
+        whole, self.rest = divmod(int(r.src[0].value), split.factor)
+        self.done = whole * split.factor
+        self.slots = count(next_slot(root))
+        first = next_number(root)
+        self.numbers = count(first + 3)
+        outer = UOp.range(whole, first, r.arg[1]) if whole > 1 else index(0)
+        inner = UOp.range(split.factor, first + 1, split.axis)
+        self.tail = UOp.range(self.rest, first + 2, r.arg[1]) if self.rest > 1 else index(0)
+        self.at = outer * split.factor + inner
+        self.loops = _ranges(outer, inner)
+        self.own: dict[UOp, UOp] = {}
+
+    def reduce(self, node: UOp, src: list[UOp]) -> UOp:
+        """A REDUCE over the range, with the rest folded behind it."""
+        op = node.arg[0]
+        main = _moved(src[0], {self.r: self.at}, {self.r: self.loops})
+        out = node.replace(src=(main, *_replaced(src[1:], self.r, *self.loops)))
+        if not self.rest:
             return out
-        first = int(inner.arg[0]) + 1
-        own = {
-            q: q.replace(arg=(first + i, q.arg[1])) for i, q in enumerate(q for q in src[1:] if q is not r)
-        }
-        tail = UOp.range(rest, first + len(own), r.arg[1]) if rest > 1 else index(0)
-        at = {r: tail + int(outer.src[0].value) * self.factor, **own}
-        left = _moved(src[0], at, _own_loops(r, tail, own), slots)
-        closed = [q for q in _replaced(src[1:], r, tail) if q.op is Ops.RANGE]
-        closed = [own.get(q, q) for q in closed]
-        return out.alu(node.arg[0], left.reduce(node.arg[0], 0, closed) if closed else left)
+        own = self.owned(q for q in src[1:] if q is not self.r)
+        left = self.left(src[0], own)
+        closed = [own.get(q, q) for q in _replaced(src[1:], self.r, *_ranges(self.tail))]
+        return out.alu(op, left.reduce(op, 0, closed) if closed else left)
 
-    def _end(self, src: list[UOp], r: UOp, outer: UOp, inner: UOp, rest: int, slots: Iterator[int]) -> UOp:
-        body, at = src[0], src.index(r)
+    def end(self, src: list[UOp]) -> UOp:
+        """An END of the range, with a loop nest for the rest behind it."""
+        body, at = src[0], src.index(self.r)
         before, behind = src[1:at], src[at + 1 :]
-        main = _moved(body, {r: outer * self.factor + inner}, {r: (outer, inner)})
-        if not rest:
-            return main.end(*before, outer, inner, *behind)
-        loop = main.end(outer, inner, *behind)
-        first = int(inner.arg[0]) + 1
-        inside = {q for n in body.toposort() if n.op is Ops.REDUCE and r in open_ranges(n) for q in n.src[1:]}
-        own = {q: q.replace(arg=(first + i, q.arg[1])) for i, q in enumerate([*behind, *in_order(inside)])}
-        tail = UOp.range(rest, first + len(own), r.arg[1]) if rest > 1 else index(0)
-        done = int(outer.src[0].value) * self.factor
-        closed = [q for q in (tail, *(own[q] for q in behind)) if q.op is Ops.RANGE]
-        left = _moved(body, {r: tail + done, **own}, _own_loops(r, tail, own), slots)
-        return UOp.sink(loop, left.end(*closed) if closed else left).end(*before)
+        main = _moved(body, {self.r: self.at}, {self.r: self.loops})
+        if not self.rest:
+            return main.end(*before, *self.loops, *behind)
+        inside = {
+            q for n in body.toposort() if n.op is Ops.REDUCE and self.r in open_ranges(n) for q in n.src[1:]
+        }
+        own = self.owned([*behind, *in_order(inside)])
+        left = self.left(body, own)
+        closed = [*_ranges(self.tail), *(own[q] for q in behind)]
+        loops = [main.end(*self.loops, *behind), left.end(*closed) if closed else left]
+        return UOp.sink(*_effects(loops)).end(*before) if before else UOp.sink(*_effects(loops))
+
+    def owned(self, ranges: Iterable[UOp]) -> dict[UOp, UOp]:
+        """For each range the one that the rest has in its place."""
+        found = {}
+        for q in ranges:
+            if q not in self.own:
+                self.own[q] = q.replace(arg=(next(self.numbers), q.arg[1]))
+            found[q] = self.own[q]
+        return found
+
+    def left(self, body: UOp, own: dict[UOp, UOp]) -> UOp:
+        """What the rest computes."""
+        loops = {self.r: _ranges(self.tail), **{q: (new,) for q, new in own.items()}}
+        return _moved(body, {self.r: self.tail + self.done, **own}, loops, self.slots)
 
 
-def _own_loops(r: UOp, tail: UOp, own: dict[UOp, UOp]) -> dict[UOp, tuple[UOp, ...]]:
-    """What stands for each range in the rest of a split one."""
-    return {r: (tail,) if tail.op is Ops.RANGE else (), **{q: (new,) for q, new in own.items()}}
+def _ranges(*indices: UOp) -> tuple[UOp, ...]:
+    """The ranges among indices."""
+    return tuple(i for i in indices if i.op is Ops.RANGE)
 
 
-def _flat(root: UOp) -> UOp:
-    """A SINK without SINKs among its sources."""
-    return UOp.sink(*(e for s in root.src for e in (s.src if s.op is Ops.SINK else (s,))))
+def _effects(src: Sequence[UOp]) -> list[UOp]:
+    """Sources, with those of a SINK in its place."""
+    return [e for s in src for e in (s.src if s.op is Ops.SINK else (s,))]
 
 
 def _replaced(ranges: list[UOp], r: UOp, *by: UOp) -> list[UOp]:
@@ -159,89 +206,75 @@ def _replaced(ranges: list[UOp], r: UOp, *by: UOp) -> list[UOp]:
 
 
 @dataclass(frozen=True)
-class Retype:
+class Retype(Checked):
     """Give a range another type of axis."""
 
     number: int
     axis: AxisType
 
-    def apply(self, root: UOp) -> UOp:
+    def __str__(self) -> str:
+        return f"retype {self.number} {self.axis.value}"
+
+    def check(self, root: UOp) -> None:
         r = find_range(root, self.number)
-        _check_vector(root, r, self.axis)
         if self.axis is AxisType.THREAD:
-            for node in _closer(root, r):
+            for node in closers(root, r):
                 if node.op is Ops.REDUCE or open_ranges(node):
                     raise ScheduleError(f"thread: range {self.number} is not the outermost loop of a store")
+        check_axis(root, r, self.axis, extent(r), "retype")
+
+    def reorders(self, root: UOp) -> UOp | None:
+        r = find_range(root, self.number)
+        return _folded(root, r) if self.axis in APART and r.arg[1] not in APART else None
+
+    def act(self, root: UOp) -> UOp:
+        r = find_range(root, self.number)
         return root.substitute({r: retype(r, self.axis)})
 
 
 @dataclass(frozen=True)
-class Reorder:
+class Reorder(Checked):
     """Close the ranges of an END or REDUCE in another order, outermost first. A REDUCE needs reassociation."""
 
     numbers: tuple[int, ...]
 
-    def apply(self, root: UOp) -> UOp:
+    def __str__(self) -> str:
+        return f"reorder {in_brackets(self.numbers)}"
+
+    def check(self, root: UOp) -> None:
+        check_distinct(self.numbers, "reorder")
+        for n in self.numbers:
+            find_range(root, n)
+        closing = self._closing(root)
+        if not closing:
+            raise ScheduleError(f"reorder: no loop nest closes exactly the ranges {list(self.numbers)}")
+        if any(map(carries, closing)):
+            raise ScheduleError("reorder: a range carries values from one iteration to the next")
+
+    def reorders(self, root: UOp) -> UOp | None:
+        for n in self._closing(root):
+            if n.op is Ops.REDUCE and n.dtype.is_float and [r.arg[0] for r in n.src[1:]] != [*self.numbers]:
+                return n
+        return None
+
+    def act(self, root: UOp) -> UOp:
         wanted = tuple(find_range(root, n) for n in self.numbers)
+        closing = set(self._closing(root))
         new: dict[UOp, UOp] = {}
-        found = False
         for node in root.toposort():
             src = tuple(new[s] for s in node.src)
-            if node.op in CLOSING and set(node.src[1:]) == set(wanted):
-                src, found = (src[0], *wanted), True
-            new[node] = node.replace(src=src)
-        if not found:
-            raise ScheduleError(f"reorder: no loop nest closes exactly the ranges {list(self.numbers)}")
+            new[node] = node.replace(src=(src[0], *wanted) if node in closing else src)
         return new[root]
 
-
-@dataclass(frozen=True)
-class Stage:
-    """Copy what a LOAD of argument `slot` reads over some ranges into local memory, in the order of these ranges.
-
-    The copy is filled once for all values of the ranges that the position does not depend on.
-    """
-
-    slot: int
-    numbers: tuple[int, ...]
-
-    def apply(self, root: UOp) -> UOp:
-        ranges = tuple(find_range(root, n) for n in self.numbers)
-        shape = tuple(_constant(r, "stage") for r in ranges)
-        loads = [n for n in root.toposort() if n.op is Ops.LOAD and self._reads(n, ranges)]
-        if not loads:
-            raise ScheduleError(
-                f"stage: no load of argument {self.slot} depends on the ranges {list(self.numbers)}"
-            )
-        first = next_number(root)
-        slot = next_slot(root)
-        own = tuple(UOp.range(s, first + i) for i, s in enumerate(shape))
-        replaced: dict[UOp, UOp] = {}
-        for load in loads:
-            size = 1
-            for s in shape:
-                size *= s
-            outer = in_order(open_ranges(load) - frozenset(ranges))
-            memory = UOp.alloc(slot + len(replaced), size, load.dtype, AddrSpace.LOCAL)
-            fill = load.substitute(dict(zip(ranges, own, strict=True)))
-            place = memory.after(*outer)
-            filled = place.after(place.index(flatten(shape, own)).store(fill).end(*own))
-            replaced[load] = filled.index(flatten(shape, ranges)).load()
-        return graph_rewrite(root.substitute(replaced), symbolic)
-
-    def _reads(self, load: UOp, ranges: tuple[UOp, ...]) -> bool:
-        place = load.src[0]
-        memory = place.src[0]
-        return memory.op is Ops.PARAM and memory.arg.slot == self.slot and set(ranges) <= open_ranges(load)
+    def _closing(self, root: UOp) -> list[UOp]:
+        wanted = set(self.numbers)
+        return [n for n in root.toposort() if n.op in CLOSING and {r.arg[0] for r in n.src[1:]} == wanted]
 
 
-def apply_schedule(root: UOp, schedule: Iterable[Action]) -> UOp:
-    """A program after all actions of a schedule, in order."""
-    for action in schedule:
-        root = action.apply(root)
-    return root
+def in_brackets(numbers: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, numbers))})"
 
 
-def extent(r: UOp) -> int:
-    """The greatest number of values that a range has."""
-    return bounds(r.src[0])[1]
+def check_distinct(numbers: tuple[int, ...], action: str) -> None:
+    if len(set(numbers)) < len(numbers) or not numbers:
+        raise ScheduleError(f"{action}: ranges {list(numbers)}, each of which must stand once")

@@ -28,11 +28,15 @@ from .freedoms import Freedoms, current_freedoms
 from .kernel import as_kernel
 from .linearize import linearize
 from .lower import source, stages
+from .machine import this_machine
+from .optimize import choose
 from .passes import PASSES
+from .schedule import Schedule
 from .standalone import standalone
 
 #: What --emit knows, in the order of the way.
 STAGES = ("kernel", *(step.name for step in PASSES), "linear", "c")
+OPTIMIZE, SCHEDULE = "optimize", "schedule"
 
 
 def compile_command(argv: list[str]) -> int:
@@ -50,8 +54,10 @@ def compile_command(argv: list[str]) -> int:
         raise UopError("--seed is for --main", remedy="leave out --seed")
     if options.main:
         print(_program(given, options), end="")
-    elif options.emit in STAGES:
-        print(emit(given, options.emit, options.first, current_freedoms()), end="")
+    elif options.emit in (*STAGES, SCHEDULE):
+        print(emit(given, options.emit, options.first, current_freedoms(), options.schedule), end="")
+    elif options.schedule is not None:
+        raise UopError(f"--emit {options.emit} takes no schedule", remedy="leave out --schedule")
     elif options.first == "rangeify":
         print(_load(emitters()[options.emit])(as_kernel(given.root), current_freedoms()), end="")
     else:
@@ -59,18 +65,27 @@ def compile_command(argv: list[str]) -> int:
     return 0
 
 
-def emit(given: Parsed, stage: str, first: str, freedoms: Freedoms) -> str:
+def emit(given: Parsed, stage: str, first: str, freedoms: Freedoms, schedule: Schedule | None = None) -> str:
     """The text of a program at a stage; `first` is what it has yet to go through first. Raises UopError.
 
-    Where it is a pass, "linear" or "c" the stages before it cannot be printed.
+    Where it is a pass, "linear" or "c" the stages before it cannot be printed. Without a schedule, one is chosen.
     """
     if stage == "kernel":
         return format_uir(as_kernel(given.root))
-    if STAGES.index(stage) < STAGES.index(first):
+    acts = OPTIMIZE if stage == SCHEDULE else stage
+    if STAGES.index(acts) < STAGES.index(first):
         raise UopError(f"--emit {stage} lies before --from {first}")
-    for name, root in _passes(given, freedoms, first):
+    if schedule is not None and STAGES.index(OPTIMIZE) < STAGES.index(first):
+        raise UopError(f"--schedule lies before --from {first}")
+    before = given.root
+    for name, root in _passes(given, freedoms, first, schedule):
+        if name == OPTIMIZE and stage == SCHEDULE:
+            if schedule is None:
+                schedule = choose(before, freedoms, this_machine())[0] if freedoms.optimize else Schedule()
+            return "".join(f"{action}\n" for action in schedule)
         if name == stage:
             return format_uir(root)
+        before = root
     order = _order(given, root, first)
     if stage == "linear":
         return format_uir(order)
@@ -84,14 +99,16 @@ def _program(given: Parsed, options: Namespace) -> str:
     seed = options.seed or 0
     if seed < 0:
         raise UopError(f"--seed {seed} is less than 0")
-    *_, (_, root) = _passes(given, current_freedoms(), options.first)
+    *_, (_, root) = _passes(given, current_freedoms(), options.first, options.schedule)
     order = _order(given, root, options.first)
     whole = options.first == "rangeify"
     params = call_params(as_kernel(given.root)) if whole else _linear_params(order)
     return standalone(given, source(order, params), params, seed, Path(options.file).name)
 
 
-def _passes(given: Parsed, freedoms: Freedoms, first: str) -> Iterator[tuple[str, UOp]]:
+def _passes(
+    given: Parsed, freedoms: Freedoms, first: str, schedule: Schedule | None = None
+) -> Iterator[tuple[str, UOp]]:
     """The program as it is given, without a name, then after each pass from `first` on.
 
     Raises VerifyError where it is not at the level that `first` takes.
@@ -103,7 +120,7 @@ def _passes(given: Parsed, freedoms: Freedoms, first: str) -> Iterator[tuple[str
     root = as_kernel(given.root) if first == "rangeify" else given.root
     yield "", root
     if first in [step.name for step in PASSES]:
-        yield from stages(root, freedoms, first)
+        yield from stages(root, freedoms, first, schedule=schedule)
 
 
 def _order(given: Parsed, root: UOp, first: str) -> Sequence[UOp]:
@@ -126,6 +143,17 @@ def _load(entry: EntryPoint) -> Callable[[UOp, Freedoms], str]:
         raise UopError(f"--emit {entry.name} cannot be loaded from {entry.value}: {error}") from None
 
 
+def _schedule(text: str) -> Schedule:
+    """The schedule of a text, or of a file behind @."""
+    if not text.startswith("@"):
+        return Schedule.parse(text)
+    try:
+        return Schedule.parse(Path(text[1:]).read_text(encoding="utf-8"), text[1:])
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UopError(f"cannot read {text[1:]!r}: {reason}") from None
+
+
 def _c(kernel: KernelSource) -> str:
     return f"{kernel.preamble}\n\n{kernel.text}"
 
@@ -142,7 +170,17 @@ def _parser() -> CommandParser:
     parser = CommandParser(prog="uopc compile", description=compile_command.__doc__, allow_abbrev=False)
     parser.add_argument("file", metavar="FILE.uir")
     parser.add_argument(
-        "--emit", choices=(*STAGES, *emitters()), default="c", help="the stage to print (default c)"
+        "--emit",
+        choices=(*STAGES, SCHEDULE, *emitters()),
+        default="c",
+        help="the stage to print (default c); schedule: the actions of the optimizer, one a line",
+    )
+    parser.add_argument(
+        "--schedule",
+        type=_schedule,
+        metavar="ACTIONS",
+        help="the actions of the optimizer, as --emit schedule prints them, or with ; between them; "
+        "@FILE: those in a file",
     )
     parser.add_argument(
         "--from",

@@ -133,7 +133,7 @@ def lanewise(scalar: str, result: DType, args: tuple[DType, ...], lanes: int) ->
     call = f"{scalar}({', '.join(f'{n}[i]' for n in names)})"
     return function(
         f"{scalar}_x{lanes}", out, arguments,
-        f"{out} out;", f"for (int i = 0; i < {lanes}; i++)", f"    out[i] = {call};", "return out;",
+        f"{out} out = {{0}};", f"for (int i = 0; i < {lanes}; i++)", f"    out[i] = {call};", "return out;",
     )  # fmt: skip
 
 

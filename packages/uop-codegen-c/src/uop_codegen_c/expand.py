@@ -1,8 +1,8 @@
 """Expand: upcast and vector axes leave the loops and become registers. Week 3.
 
-An upcast range becomes copies, one a value; a vector range becomes the constant vector (0, 1, ..., n-1), and what
+An upcast range becomes copies, one a value, and so does an unrolled one of a store; a vector range becomes the constant vector (0, 1, ..., n-1), and what
 depends on it a vector by broadcasting. A reduction over such a range keeps one accumulator a copy or lane and folds
-them behind its loop.
+them behind its loop. Over an unrolled range it keeps one accumulator, and is left to the pass accumulate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from uop_ir import AxisType, Ops, UOp, index
 
 from .loops import CLOSING, next_slot
 
-EXPANDED = frozenset({AxisType.UPCAST, AxisType.VECTOR})
+#: The axes that END and REDUCE lose here.
+EXPANDED = {
+    Ops.END: frozenset({AxisType.UPCAST, AxisType.VECTOR, AxisType.UNROLL}),
+    Ops.REDUCE: frozenset({AxisType.UPCAST, AxisType.VECTOR}),
+}
 
 
 def expand(root: UOp) -> UOp:
@@ -23,6 +27,8 @@ def expand(root: UOp) -> UOp:
     slots = count(next_slot(root))
     for node in root.toposort():
         src = tuple(new[s] for s in node.src)
+        if node.op in (Ops.AFTER, Ops.SINK):  # a loop may have become several effects
+            src = tuple(e for s in src for e in (s.src if s.op is Ops.SINK else (s,)))
         now = node if src == node.src else node.replace(src=src)
         new[node] = _close(now, slots) if now.op in CLOSING else now
     return new[root]
@@ -35,8 +41,8 @@ def _size(r: UOp) -> int:
 def _close(node: UOp, slots: Iterator[int]) -> UOp:
     """END or REDUCE with its expanded ranges resolved, innermost first."""
     body, ranges = node.src[0], node.src[1:]
-    expanded = [r for r in ranges if r.arg[1] in EXPANDED]
-    kept = tuple(r for r in ranges if r.arg[1] not in EXPANDED)
+    expanded = [r for r in ranges if r.arg[1] in EXPANDED[node.op]]
+    kept = tuple(r for r in ranges if r not in expanded)
     if not expanded:
         return node
     bodies = [body]

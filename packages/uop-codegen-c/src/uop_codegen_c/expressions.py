@@ -9,7 +9,20 @@ from uop_rewrite import bounds
 
 from . import ctext
 from .loops import length
-from .writer import ATOM, BITS, CHOICE, COMPARE, EQUAL, PRODUCT, SUM, UNARY, Renderer, Text, lane_of
+from .writer import (
+    ATOM,
+    BITS,
+    CHOICE,
+    COMPARE,
+    CONDITION,
+    EQUAL,
+    PRODUCT,
+    SUM,
+    UNARY,
+    Renderer,
+    Text,
+    lane_of,
+)
 
 
 def expression(r: Renderer, node: UOp) -> Text:
@@ -194,7 +207,7 @@ def _mulacc(r: Renderer, node: UOp) -> Text:
 def _where(r: Renderer, node: UOp) -> Text:
     lanes, dtype = length(node), r.real(node.dtype)
     if not node.src[0].shape:
-        condition = r.text(node.src[0]).within(BITS)
+        condition = r.text(node.src[0]).within(CONDITION)
         yes, no = (r.operand(s, lanes, BITS) for s in node.src[1:])
         return Text(f"{condition} ? {yes} : {no}", CHOICE)
     name = r.helper(ctext.select_helper(dtype, lanes))

@@ -10,11 +10,12 @@ from uop_rewrite import bounds, run_passes
 
 from .cache import KernelSource
 from .freedoms import Freedoms, current_freedoms
-from .linearize import Nest, linearize
+from .linearize import linearize
 from .loops import length
 from .machine import Machine
 from .passes import PASSES, lowering
 from .render import render
+from .schedule import Schedule
 
 
 def stages(
@@ -22,17 +23,26 @@ def stages(
     freedoms: Freedoms | None = None,
     first: str = PASSES[0].name,
     machine: Machine | None = None,
+    schedule: Schedule | None = None,
 ) -> Iterator[tuple[str, UOp]]:
-    """A kernel after each pass from `first` on, by the pass's name."""
-    passes = lowering(freedoms or current_freedoms(), machine)
+    """A kernel after each pass from `first` on, by the pass's name; optimized by a schedule that is given, or chosen."""
+    passes = lowering(freedoms or current_freedoms(), machine, schedule)
     names = [step.name for step in passes]
     for step, result in run_passes(root, passes[names.index(first) :]):
         yield step.name, result
 
 
-def generate(body: UOp, freedoms: Freedoms | None = None, machine: Machine | None = None) -> KernelSource:
-    """A kernel, a closed SINK of STOREs at tensor level, as C for a machine: the one that we run on if None is given."""
-    *_, (_, root) = stages(body, freedoms, machine=machine)
+def generate(
+    body: UOp,
+    freedoms: Freedoms | None = None,
+    machine: Machine | None = None,
+    schedule: Schedule | None = None,
+) -> KernelSource:
+    """A kernel, a closed SINK of STOREs at tensor level, as C for a machine: the one that we run on if None is given.
+
+    It is optimized by a schedule that is given, or chosen. Raises ScheduleError for one that is not legal.
+    """
+    *_, (_, root) = stages(body, freedoms, machine=machine, schedule=schedule)
     return source(linearize(root), call_params(body))
 
 
@@ -60,11 +70,12 @@ FLOPS = {
 
 def _flops(order: Sequence[UOp]) -> int:
     """Floating-point operations of one run, at the greatest sizes."""
-    nest, total = Nest(order[-1]), 0
+    total, times = 0, [1]
     for node in order:
-        if node.dtype.is_float and node.op in FLOPS:
-            times = FLOPS[node.op] * length(node)
-            for r in nest.chain(node):
-                times *= bounds(r.src[0])[1]
-            total += times
+        if node.op is Ops.RANGE:
+            times.append(times[-1] * bounds(node.src[0])[1])
+        elif node.op is Ops.END:
+            del times[len(times) - len(node.src) + 1 :]
+        elif node.op in FLOPS and node.dtype.is_float:
+            total += FLOPS[node.op] * length(node) * times[-1]
     return total

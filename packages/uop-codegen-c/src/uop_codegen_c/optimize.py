@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from uop_ir import AxisType, Kind, Limits, Ops, UOp, settings
 from uop_rewrite import linear
 
-from .actions import Action, Retype, Split, Stage, extent, find_range, holds_scratch
+from .actions import Checked, Retype, Split
 from .demands import simplify
 from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
+from .schedule import Schedule, apply_schedule
+from .schedule_legal import extent, find_range, holds_scratch
+from .schedule_memory import Stage
 from .text_size import LIMIT, characters
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
@@ -32,26 +35,31 @@ ACCUMULATORS = 4
 ROWS, VECTORS = (8, 6, 5, 4, 3, 2, 1), (4, 3, 2, 1)
 
 
-def optimize(root: UOp, free: Freedoms, machine: Machine | None = None) -> UOp:
-    """A program after the schedule chosen for it; unchanged where the freedoms forbid to optimize.
+def optimize(
+    root: UOp, free: Freedoms, machine: Machine | None = None, schedule: Schedule | None = None
+) -> UOp:
+    """A program after a schedule: the one that is given, or one that is chosen for it.
 
-    The schedule is for `machine`, or for the one that we run on. Under DEBUG=3 the schedule is printed.
+    It is chosen for `machine`, or for the one that we run on; none is where the freedoms forbid to optimize. Under
+    DEBUG=3 the schedule is printed. Raises ScheduleError for a given one that is not legal.
     """
+    if schedule is not None:
+        return apply_schedule(root, schedule, free)
     if not free.optimize:
         return root
-    schedule, scheduled = choose(root, free, machine or this_machine())
+    chosen, scheduled = choose(root, free, machine or this_machine())
     if settings.debug >= 3:
-        print("schedule:", ", ".join(map(str, schedule)) or "none")
+        print("schedule:", chosen if chosen.actions else "none")
     return scheduled
 
 
-def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[tuple[Action, ...], UOp]:
+def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[Schedule, UOp]:
     """A schedule for a program at loop level, and the program after it."""
     scheduler = Scheduler(root, free, machine)
     for numbers in [[int(r.arg[0]) for r in n.src[1:]] for n in root.src if n.op is Ops.END]:
         scheduler.nest(numbers)
     scheduler.threads()
-    return tuple(scheduler.actions), scheduler.root
+    return Schedule(tuple(scheduler.actions)), scheduler.root
 
 
 def stride(load: UOp, r: UOp, lanes: int = 1) -> int | None:
@@ -103,11 +111,11 @@ class Scheduler:
 
     def __init__(self, root: UOp, free: Freedoms, machine: Machine) -> None:
         self.root, self.free, self.machine = root, free, machine
-        self.actions: list[Action] = []
+        self.actions: list[Checked] = []
         self.limit = LIMIT // max(sum(n.op is Ops.END for n in root.src), 1)
 
-    def do(self, action: Action) -> None:
-        self.root = action.apply(self.root)
+    def do(self, action: Checked) -> None:
+        self.root = action.act(self.root)
         self.actions.append(action)
 
     def look(self, numbers: list[int]) -> Loops:

@@ -31,6 +31,7 @@ from .optimize import optimize
 from .prefix import carry_prefixes
 from .rangeify import rangeify
 from .scatter import scatter
+from .schedule import Schedule
 from .widen import widen
 
 FUNCTIONS = (Ops.EXP2, Ops.LOG2, Ops.SIN)
@@ -100,9 +101,10 @@ class Optimize(Pass):
 
     freedoms: Freedoms = field(default_factory=current_freedoms)
     machine: Machine | None = None
+    schedule: Schedule | None = None
 
     def run(self, root: UOp) -> UOp:
-        return optimize(root, self.freedoms, self.machine)
+        return optimize(root, self.freedoms, self.machine, self.schedule)
 
 
 @dataclass(frozen=True)
@@ -166,15 +168,20 @@ class Spread(Pass):
         return graph_rewrite(root, spread)
 
 
-def lowering(freedoms: Freedoms, machine: Machine | None = None) -> tuple[Pass, ...]:
-    """The passes of a kernel, in order, with these freedoms, for a machine: the one that we run on if None is given."""
+def lowering(
+    freedoms: Freedoms, machine: Machine | None = None, schedule: Schedule | None = None
+) -> tuple[Pass, ...]:
+    """The passes of a kernel, in order, with these freedoms, for a machine: the one that we run on if None is given.
+
+    Without a schedule, one is chosen.
+    """
     return (
         Rangeify(),
         Simplify(collapse=True),
         Carry(freedoms.reassociate),
         Guard(),
         CheckBounds(),
-        Optimize(freedoms, machine),
+        Optimize(freedoms, machine, schedule),
         Expand(),
         Define(),
         Widen(),

@@ -10,7 +10,7 @@ from . import ctext
 from .accesses import lanes_of, stride
 from .expressions import expression
 from .loops import length, memory_of
-from .writer import BITS, CHOICE, COMPARE, SUM, UNARY, Renderer, Text, lane_of
+from .writer import CHOICE, COMPARE, CONDITION, SUM, UNARY, Renderer, Text, lane_of
 
 #: A text longer than this gets a name although it is used once; index arithmetic if it is used again.
 LONG = 60
@@ -77,7 +77,8 @@ def _store(r: Renderer, node: UOp) -> None:
         name = f"acc{memory.arg.slot}"
         declare = "" if memory in r.declared else r.type(memory.dtype, lanes) + " "
         r.declared.add(memory)
-        r.line(f"{declare}{name} = {text};")
+        if text != name:  # where nothing is folded in; clang would say so
+            r.line(f"{declare}{name} = {text};")
         return
     guard = place.src[2] if len(place.src) == 3 else None
     base = r.text(memory).text
@@ -113,7 +114,9 @@ def _load(r: Renderer, node: UOp) -> None:
         element = f"{r.text(memory).text}[{r.text(place.src[1]).text}]"
         valid = place.src[2] if len(place.src) == 3 else None
         text = (
-            Text(element) if valid is None else Text(f"{r.text(valid).within(BITS)} ? {element} : 0", CHOICE)
+            Text(element)
+            if valid is None
+            else Text(f"{r.text(valid).within(CONDITION)} ? {element} : 0", CHOICE)
         )
     else:
         text = _load_vector(r, node, memory, lanes)
@@ -136,7 +139,7 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
         return (
             Text(text)
             if valid is None
-            else Text(f"{r.text(valid).within(BITS)} ? {text} : ({t}){{0}}", CHOICE)
+            else Text(f"{r.text(valid).within(CONDITION)} ? {text} : ({t}){{0}}", CHOICE)
         )
     if step is not None and step[1] == 1 and step[0] in r.anywhere:
         first = r.name(dtypes.index, 1, r.text(step[0]).text)

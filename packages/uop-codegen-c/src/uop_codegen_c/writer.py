@@ -12,6 +12,8 @@ from . import ctext
 from .dialect import Dialect
 
 ATOM, UNARY, PRODUCT, SUM, COMPARE, EQUAL, BITS, CHOICE = 16, 14, 13, 12, 10, 9, 8, 3
+#: What stands before a question mark: clang asks for parentheses around `a & b`.
+CONDITION = EQUAL
 
 
 @dataclass(frozen=True)

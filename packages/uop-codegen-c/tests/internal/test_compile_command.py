@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,71 @@ def test_an_access_out_of_bounds_is_refused_with_node_and_interval(tmp_path: Pat
     with pytest.raises(UopError, match="elements 0 to 4 of param slot=0, which has 4") as error:
         compile_command([str(path), "--from", "bounds"])
     assert error.value.exit_code == 4
+
+
+LOOP_ORDER = """\
+split 0 2 upcast  # rows
+split 1 4 vector
+"""
+
+
+def gemm_of(n: int) -> str:
+    """The program for matrices of another size."""
+    text = re.sub(r"(?<=[(, ])4(?=[,)])", str(n), GEMM.partition("\n")[2])
+    return text.replace("buffer 16", f"buffer {n * n}")
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> str:
+    """A product of 8x8 matrices."""
+    path = tmp_path / "product.uir"
+    path.write_text(gemm_of(8).replace("f32", "i32"))
+    return str(path)
+
+
+def test_a_schedule_is_replayed(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compile_command([product, "--schedule", "split 0 2 upcast; split 1 4 vector"])
+    text = capsys.readouterr().out
+    assert text.count("store_i32x4(data0") == 2
+    path = tmp_path / "my.schedule"
+    path.write_text(LOOP_ORDER)
+    compile_command([product, "--schedule", f"@{path}"])
+    assert capsys.readouterr().out == text
+    compile_command([product, "--schedule", f"@{path}", "--emit", "schedule"])
+    assert capsys.readouterr().out == "split 0 2 upcast\nsplit 1 4 vector\n"
+
+
+def test_the_schedule_that_is_chosen_gives_the_same_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "product.uir"
+    path.write_text(gemm_of(64))
+    compile_command([str(path), "--emit", "schedule"])
+    schedule = capsys.readouterr().out
+    assert "vector" in schedule
+    compile_command([str(path)])
+    text = capsys.readouterr().out
+    compile_command([str(path), "--schedule", schedule])
+    assert capsys.readouterr().out == text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--schedule", "split 0 9 loop"], "factor 9 for range 0 of 8"),
+        (["--schedule", "split 0 loop"], "expected a factor, an integer"),
+        (["--schedule", "@nowhere.schedule"], "cannot read 'nowhere.schedule': No such file"),
+        (["--schedule", "retype 0 thread", "--from", "expand"], "--schedule lies before --from expand"),
+        (["--emit", "schedule", "--from", "linear"], "--emit schedule lies before --from linear"),
+    ],
+)
+def test_a_schedule_that_cannot_be_used_is_refused(
+    product: str, options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "--from" in options:
+        compile_command([product, "--emit", "linear" if "linear" in options else "optimize"])
+        half = tmp_path / "half.uir"
+        half.write_text(capsys.readouterr().out)
+        product = str(half)
+    with pytest.raises(UopError, match=message):
+        compile_command([product, *options])

@@ -1,0 +1,136 @@
+"""Actions on memory: stage a tile of an operand in the order of its use, pad a range to a multiple. Week 6."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Limits, Ops, UOp, flatten, index
+from uop_rewrite import graph_rewrite, symbolic
+
+from .actions import Checked, check_distinct, in_brackets
+from .loops import in_order, memory_of, next_number, next_slot, open_ranges
+from .schedule_legal import ScheduleError, carries, closers, constant, find_range
+
+
+@dataclass(frozen=True)
+class Stage(Checked):
+    """Copy what a LOAD of argument `slot` reads over some ranges into local memory, in the order of these ranges.
+
+    The copy is filled once for all values of the ranges that the position does not depend on.
+    """
+
+    slot: int
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"stage {self.slot} {in_brackets(self.numbers)}"
+
+    def check(self, root: UOp) -> None:
+        check_distinct(self.numbers, "stage")
+        ranges = tuple(find_range(root, n) for n in self.numbers)
+        size = 1
+        for r in ranges:
+            size *= constant(r, "stage")
+        loads = self._loads(root, ranges)
+        if not loads:
+            raise ScheduleError(
+                f"stage: no load of argument {self.slot} depends on the ranges {list(self.numbers)}"
+            )
+        stored = [memory_of(n.src[0]) for n in root.toposort() if n.op is Ops.STORE]
+        if loads[0].src[0].src[0] in stored:
+            raise ScheduleError(f"stage: the program stores to argument {self.slot}")
+        for r in {r for load in loads for r in open_ranges(load)}:
+            if any(n.op is Ops.END and _stored_by(n).op is Ops.ALLOC for n in closers(root, r)):
+                raise ScheduleError(f"stage: argument {self.slot} is loaded where scratch memory is filled")
+        nbytes = size * loads[0].dtype.itemsize
+        if nbytes > Limits.local_memory:
+            raise ScheduleError(f"stage: a tile of {nbytes} bytes", remedy=f"at most {Limits.local_memory}")
+
+    def act(self, root: UOp) -> UOp:
+        ranges = tuple(find_range(root, n) for n in self.numbers)
+        shape = tuple(int(r.src[0].value) for r in ranges)
+        size = prod(shape)
+        first = next_number(root)
+        slot = next_slot(root)
+        own = tuple(UOp.range(s, first + i) for i, s in enumerate(shape))
+        replaced: dict[UOp, UOp] = {}
+        for load in self._loads(root, ranges):
+            outer = in_order(open_ranges(load) - frozenset(ranges))
+            memory = UOp.alloc(slot + len(replaced), size, load.dtype, AddrSpace.LOCAL)
+            fill = load.substitute(dict(zip(ranges, own, strict=True)))
+            place = memory.after(*outer)
+            filled = place.after(place.index(flatten(shape, own)).store(fill).end(*own))
+            replaced[load] = filled.index(flatten(shape, ranges)).load()
+        return graph_rewrite(root.substitute(replaced), symbolic)
+
+    def _loads(self, root: UOp, ranges: tuple[UOp, ...]) -> list[UOp]:
+        """The loads of the argument that depend on all of the ranges."""
+        return [
+            n
+            for n in root.toposort()
+            if n.op is Ops.LOAD
+            and n.src[0].src[0].op is Ops.PARAM
+            and n.src[0].src[0].arg.slot == self.slot
+            and set(ranges) <= open_ranges(n)
+        ]
+
+
+@dataclass(frozen=True)
+class Pad(Checked):
+    """Lengthen a range to a multiple, so that it can be split without a rest.
+
+    Behind its end nothing is loaded, nothing is stored, and a reduction folds its identity.
+    """
+
+    number: int
+    multiple: int
+
+    def __str__(self) -> str:
+        return f"pad {self.number} {self.multiple}"
+
+    def check(self, root: UOp) -> None:
+        r = find_range(root, self.number)
+        size = constant(r, "pad")
+        if self.multiple < 1 or size % self.multiple == 0:
+            raise ScheduleError(f"pad: range {self.number} of {size} to a multiple of {self.multiple}")
+        if r.arg[1] not in (AxisType.LOOP, AxisType.REDUCE):
+            raise ScheduleError(
+                f"pad: range {self.number} is {r.arg[1].value} already", remedy="pad it before"
+            )
+        if any(n.op is Ops.END and (carries(n) or _stored_by(n).op is Ops.ALLOC) for n in closers(root, r)):
+            raise ScheduleError(f"pad: range {self.number} fills scratch memory or carries values")
+
+        for n in root.toposort():
+            scratch = n.op is Ops.INDEX and memory_of(n).op is Ops.ALLOC
+            if scratch and r in open_ranges(n.src[1]):
+                raise ScheduleError(
+                    f"pad: range {self.number} indexes scratch memory", remedy="pad it before"
+                )
+
+    def act(self, root: UOp) -> UOp:
+        r = find_range(root, self.number)
+        size = int(r.src[0].value)
+        longer = r.replace(src=(index(size + -size % self.multiple),))
+        there = longer < size
+        new: dict[UOp, UOp] = {r: longer}
+        for node in root.toposort():
+            if node in new:
+                continue
+            now = node.replace(src=[new[s] for s in node.src])
+            if node.op in (Ops.LOAD, Ops.STORE) and r in open_ranges(node):
+                place, *value = now.src
+                memory, at, *valid = place.src
+                if memory_of(place).addrspace is not AddrSpace.REG:
+                    now = now.replace(src=(memory.index(at, valid[0] & there if valid else there), *value))
+            elif node.op is Ops.REDUCE and r in node.src[1:]:
+                value_ = now.src[0]
+                identity = value_.const_like(REDUCE_IDENTITY[node.arg[0]](value_.dtype))
+                now = now.replace(src=(there.where(value_, identity), *now.src[1:]))
+            new[node] = now
+        return graph_rewrite(new[root], symbolic)
+
+
+def _stored_by(end: UOp) -> UOp:
+    """The memory that a loop nest stores to."""
+    return next(memory_of(n.src[0]) for n in reversed(end.toposort()) if n.op is Ops.STORE)
