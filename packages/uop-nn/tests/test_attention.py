@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,7 @@ from uop_nn import CausalSelfAttention, Gpt, GptConfig, ModelError, Module, Mult
 from uop_tensor import Tensor, jit, no_grad
 
 Array = NDArray[np.float64]
-
-
-def spread(model: Module) -> dict[str, Array]:
-    """Give all parameters values that are not small, and return them in float64."""
-    random = np.random.default_rng(7)
-    state = {
-        name: random.normal(0, 0.5, t.shape).astype(np.float32) for name, t in model.state_dict().items()
-    }
-    model.load_state_dict(state)
-    return {name: array.astype(np.float64) for name, array in state.items()}
+Spread = Callable[[Module], dict[str, Array]]
 
 
 def data(*shape: int, seed: int = 1) -> NDArray[np.float32]:
@@ -44,7 +36,7 @@ def attention(p: dict[str, Array], heads: int, *parts: Any, keep: Any = None) ->
     return result
 
 
-def test_multihead_attention() -> None:
+def test_multihead_attention(spread: Spread) -> None:
     layer = MultiheadAttention(6, 2)
     assert list(layer.state_dict()) == ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
     bias = layer.out_proj.bias
@@ -66,7 +58,7 @@ def test_multihead_attention() -> None:
         MultiheadAttention(6, 4)
 
 
-def test_a_cache_gives_what_all_tokens_give() -> None:
+def test_a_cache_gives_what_all_tokens_give(spread: Spread) -> None:
     model = Gpt(GptConfig(vocabulary=7, context=6, layers=2, width=8, heads=2), np.random.default_rng(0))
     spread(model)
     tokens = np.random.default_rng(1).integers(0, 7, (2, 6)).astype(np.int32)
@@ -88,7 +80,7 @@ def test_a_cache_gives_what_all_tokens_give() -> None:
     np.testing.assert_allclose(found[:, :1], whole[:, 5:], rtol=2e-5, atol=2e-5)
 
 
-def test_causal_attention_of_one_head_in_a_cache_of_its_own() -> None:
+def test_causal_attention_of_one_head_in_a_cache_of_its_own(spread: Spread) -> None:
     layer = CausalSelfAttention(4, 1, np.random.default_rng(0))
     spread(layer)
     x = data(1, 3, 4)

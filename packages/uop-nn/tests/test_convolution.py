@@ -26,17 +26,7 @@ from uop_nn import (
 from uop_tensor import Tensor, jit
 
 Array = NDArray[np.float64]
-
-
-def spread(model: Module) -> dict[str, Array]:
-    """Give all parameters and buffers values that are not small (averages of squares: from 0.5 on), in float64."""
-    random = np.random.default_rng(7)
-    state = {}
-    for name, t in model.state_dict().items():
-        values = random.normal(0, 0.5, t.shape)
-        state[name] = (np.abs(values) + 0.5 if name.endswith("var") else values).astype(t.dtype.numpy)
-    model.load_state_dict(state)
-    return {name: array.astype(np.float64) for name, array in state.items()}
+Spread = Callable[[Module], dict[str, Array]]
 
 
 def data(*shape: int) -> NDArray[np.float32]:
@@ -60,7 +50,7 @@ def pool(x: Array, size: int, stride: int, padding: int = 0) -> Array:
     return found
 
 
-def test_conv2d() -> None:
+def test_conv2d(spread: Spread) -> None:
     layer, x = Conv2d(3, 4, (3, 2), stride=2, padding=1), data(2, 3, 5, 6)
     p = spread(layer)
     expected = conv(x.astype(np.float64), p["weight"], 2, 1) + p["bias"].reshape(4, 1, 1)
@@ -75,14 +65,14 @@ def test_conv2d() -> None:
     np.testing.assert_allclose(bare(Tensor(y)).numpy(), np.concatenate(halves, 1), rtol=1e-4, atol=1e-5)
 
 
-def test_conv1d() -> None:
+def test_conv1d(spread: Spread) -> None:
     layer, x = Conv1d(2, 3, 3, stride=2), data(2, 2, 9)
     p = spread(layer)
     flat = conv(x[:, :, None].astype(np.float64), p["weight"][:, :, None], 1)[:, :, 0, ::2]
     np.testing.assert_allclose(layer(Tensor(x)).numpy(), flat + p["bias"][:, None], rtol=1e-4, atol=1e-5)
 
 
-def test_conv_transpose2d() -> None:
+def test_conv_transpose2d(spread: Spread) -> None:
     layer = ConvTranspose2d(3, 2, 3, stride=2, padding=1, output_padding=1)
     x = data(1, 3, 2, 3)
     p = spread(layer)
@@ -126,7 +116,7 @@ def cnn_scores(p: dict[str, Array], x: Array) -> Array:
     return result
 
 
-def test_a_cnn() -> None:
+def test_a_cnn(spread: Spread) -> None:
     assert Cnn().parameter_count() == 20_490
     model = Cnn(side=8, channels=2, width=3, classes=4)
     x = data(3, 2, 8, 8)
@@ -179,7 +169,7 @@ def resnet_scores(p: dict[str, Array], x: Array, stages: int) -> Array:
     return result
 
 
-def test_a_small_resnet() -> None:
+def test_a_small_resnet(spread: Spread) -> None:
     model = ResNet((1, 1), classes=3, width=2).eval()
     x = data(2, 3, 16, 16)
     expected = resnet_scores(spread(model), x.astype(np.float64), 2)

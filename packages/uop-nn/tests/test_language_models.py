@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from uop_nn import (
 from uop_tensor import Tensor, jit, no_grad
 
 Array = NDArray[np.float64]
+Spread = Callable[[Module], dict[str, Array]]
 TOKENS = np.array([[3, 1, 4, 1, 5], [0, 2, 6, 5, 3]], np.int32)
 
 
@@ -139,15 +141,6 @@ def test_what_is_no_gpt2(tmp_path: Path) -> None:
 LLAMA = LlamaConfig(7, context=6, layers=2, width=16, heads=4, groups=2, hidden=10, theta=100.0)
 
 
-def spread(model: Module) -> dict[str, Array]:
-    random = np.random.default_rng(7)
-    state = {
-        name: random.normal(0, 0.5, t.shape).astype(np.float32) for name, t in model.state_dict().items()
-    }
-    model.load_state_dict(state)
-    return {name: array.astype(np.float64) for name, array in state.items()}
-
-
 def turned(x: Array, theta: float) -> Array:
     """Each pair of numbers as one complex number, times e to the i position * frequency."""
     half = x.shape[-1] // 2
@@ -176,7 +169,7 @@ def llama_scores(p: dict[str, Array], tokens: Any, c: LlamaConfig) -> Array:
     return norm(x, "model.norm") @ p["lm_head.weight"].T
 
 
-def test_llama() -> None:
+def test_llama(spread: Spread) -> None:
     model = Llama(LLAMA, np.random.default_rng(0))
     expected = llama_scores(spread(model), TOKENS, LLAMA)
     whole = model(Tensor(TOKENS)).numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -29,20 +30,11 @@ from uop_nn import (
 from uop_tensor import Tensor, jit, manual_seed
 
 Array = NDArray[np.float64]
+Spread = Callable[[Module], dict[str, Array]]
 
 
 def generator(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def spread(model: Module) -> dict[str, Array]:
-    """Give all parameters values that are not small, and return them in float64."""
-    random = generator(7)
-    state = {
-        name: random.normal(0, 0.5, t.shape).astype(np.float32) for name, t in model.state_dict().items()
-    }
-    model.load_state_dict(state)
-    return {name: array.astype(np.float64) for name, array in state.items()}
 
 
 def close(found: Tensor, expected: Array) -> None:
@@ -85,7 +77,7 @@ def layernorm_of(p: dict[str, Array], prefix: str) -> Any:
     return lambda x: layernorm(x, p[f"{prefix}weight"], p[f"{prefix}bias"])
 
 
-def test_linear() -> None:
+def test_linear(spread: Spread) -> None:
     x = generator(1).normal(size=(2, 3, 5)).astype(np.float32)
     for bias in (True, False):
         layer = Linear(5, 4, generator(), bias=bias)
@@ -96,7 +88,7 @@ def test_linear() -> None:
         close(layer(Tensor(x)), x.astype(np.float64) @ p["weight"].T + p.get("bias", np.zeros(4)))
 
 
-def test_embedding() -> None:
+def test_embedding(spread: Spread) -> None:
     layer = Embedding(5, 3, generator())
     weight = spread(layer)["weight"]
     tokens = np.array([[0, 4, 4], [2, 0, 1]], np.int32)
@@ -128,7 +120,7 @@ def test_a_gpt_drops_in_training_only() -> None:
     assert model.training
 
 
-def test_layernorm() -> None:
+def test_layernorm(spread: Spread) -> None:
     x = (generator(1).normal(size=(3, 6)) * 4 + 2).astype(np.float32)
     layer = LayerNorm(6)
     close(layer(Tensor(x)), layernorm(x.astype(np.float64), np.ones(6), np.zeros(6)))
@@ -137,14 +129,14 @@ def test_layernorm() -> None:
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
-def test_attention(heads: int) -> None:
+def test_attention(spread: Spread, heads: int) -> None:
     x = generator(1).normal(size=(2, 5, 8)).astype(np.float32)
     layer = CausalSelfAttention(8, heads, generator())
     p = spread(layer)
     close(layer(Tensor(x)), attention(x.astype(np.float64), p["qkv.weight"], p["out.weight"], heads))
 
 
-def test_feed_forward_and_block() -> None:
+def test_feed_forward_and_block(spread: Spread) -> None:
     x = generator(1).normal(size=(2, 3, 4)).astype(np.float32)
     feed_forward = FeedForward(4, generator())
     p = spread(feed_forward)
@@ -154,7 +146,7 @@ def test_feed_forward_and_block() -> None:
     close(layer(Tensor(x)), block(x.astype(np.float64), p, "", 2))
 
 
-def test_gpt() -> None:
+def test_gpt(spread: Spread) -> None:
     model = Gpt(GptConfig(vocabulary=7, context=6, layers=2, width=8, heads=2), generator())
     p = spread(model)
     tokens = generator(1).integers(0, 7, (2, 5)).astype(np.int32)
@@ -171,7 +163,7 @@ def test_gpt() -> None:
     assert model.loss(Tensor(tokens), Tensor(targets)).item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_gpt_sees_nothing_that_comes_later() -> None:
+def test_gpt_sees_nothing_that_comes_later(spread: Spread) -> None:
     model = Gpt(GptConfig(vocabulary=5, context=6, layers=1, width=4, heads=1), generator())
     spread(model)
     tokens = generator(1).integers(0, 5, (1, 6)).astype(np.int32)
@@ -188,7 +180,7 @@ def test_the_gpt_of_the_main_job_has_111360_parameters() -> None:
     assert sum(t.numel() for name, t in model.named_parameters() if name.startswith("blocks.0.")) == 49_408
 
 
-def test_mlp() -> None:
+def test_mlp(spread: Spread) -> None:
     model = Mlp(generator())
     assert model.parameter_count() == 784 * 128 + 128 + 128 * 10 + 10
     small = Mlp(generator(), inputs=4, hidden=3, classes=2)

@@ -14,14 +14,7 @@ from uop_nn import BatchNorm2d, GroupNorm, LayerNorm, ModelError, Module, RMSNor
 from uop_tensor import Tensor, TensorError, jit
 
 Array = NDArray[np.float64]
-
-
-def spread(model: Module) -> dict[str, Array]:
-    """Give all parameters values that are not small, and return them in float64."""
-    random = np.random.default_rng(7)
-    state = {name: random.normal(0, 0.5, t.shape).astype(np.float32) for name, t in model.named_parameters()}
-    model.load_state_dict(state, strict=False)
-    return {name: array.astype(np.float64) for name, array in state.items()}
+Spread = Callable[[Module], dict[str, Array]]
 
 
 def data(*shape: int) -> NDArray[np.float32]:
@@ -34,7 +27,7 @@ def normal(x: Array, axis: Any, eps: float = 1e-5) -> Array:
     return result
 
 
-def test_rms_norm() -> None:
+def test_rms_norm(spread: Spread) -> None:
     layer, x = RMSNorm(6, eps=1e-3), data(2, 3, 6)
     weight = spread(layer)["weight"]
     wide = x.astype(np.float64)
@@ -45,7 +38,7 @@ def test_rms_norm() -> None:
     np.testing.assert_allclose(half.numpy(), expected, rtol=2**-7)
 
 
-def test_group_norm() -> None:
+def test_group_norm(spread: Spread) -> None:
     layer, x = GroupNorm(2, 6), data(3, 6, 2, 5)
     p = spread(layer)
     grouped = normal(x.astype(np.float64).reshape(3, 2, -1), -1).reshape(x.shape)
@@ -56,11 +49,12 @@ def test_group_norm() -> None:
     np.testing.assert_allclose(flat, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_batch_norm_learns_its_averages() -> None:
+def test_batch_norm_learns_its_averages(spread: Spread) -> None:
     layer = BatchNorm2d(3, momentum=0.25)
+    assert (layer.running_mean.tolist(), layer.running_var.tolist()) == ([0] * 3, [1] * 3)
     p = spread(layer)
     weight, bias = p["weight"].reshape(3, 1, 1), p["bias"].reshape(3, 1, 1)
-    mean, var = np.zeros(3), np.ones(3)
+    mean, var = p["running_mean"], p["running_var"]
     train = jit(lambda x: layer(x))
     for number in range(3):
         x = data(4, 3, 2, 5) * (number + 1)
@@ -95,7 +89,7 @@ def test_the_gradient_of_batch_norm_goes_through_its_mean_and_variance() -> None
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-3, atol=1e-4)
 
 
-def test_a_layer_norm_without_bias() -> None:
+def test_a_layer_norm_without_bias(spread: Spread) -> None:
     layer = LayerNorm(4, bias=False)
     assert list(layer.state_dict()) == ["weight"]
     x = data(2, 4)

@@ -15,6 +15,8 @@ from uop_nn.checkpoint import load_checkpoint
 from uop_nn.options import read_config, to_toml
 from uop_nn.train_gpt import GptOptions
 
+pytestmark = pytest.mark.usefixtures("few_batches")
+
 SMALL = "--steps 2 --batch 2 --context 8 --layers 1 --width 4 --heads 1"
 
 

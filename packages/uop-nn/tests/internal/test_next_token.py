@@ -50,7 +50,7 @@ def test_the_likeliest_that_together_have_a_probability() -> None:
 def test_the_best_token() -> None:
     generator = np.random.default_rng(0)
     assert Choice(0.0).next_token(SCORES, generator) == 1
-    assert Choice(5.0, top_k=1).next_token(SCORES, generator)
+    assert Choice(5.0, top_k=1).next_token(SCORES, generator) == 1
     assert Choice(5.0, top_p=1e-9).next_token(SCORES, generator) == 1
     assert Choice(1e-300).next_token(SCORES * 1e4, generator) == 1
     assert Choice(0.0).next_token(np.array([1.0, 3.0, 3.0]), generator) == 1  # the first of equals

@@ -30,6 +30,8 @@ from uop_nn.train_mnist import MnistOptions, ShuffledBatches, mnist_trainer
 from uop_nn.train_step import TrainStep
 from uop_nn.training import INTERRUPTED, Trainer, TrainingError
 
+pytestmark = pytest.mark.usefixtures("few_batches")
+
 Options = Callable[..., GptOptions]
 
 

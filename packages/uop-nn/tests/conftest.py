@@ -1,4 +1,4 @@
-"""A text, and the options of a GPT, small enough for the interpreter."""
+"""Parameters that are not small; a text and the options of a GPT that are small enough for the interpreter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from uop_nn import Module
 from uop_nn.train_gpt import GptOptions
 
 TINY: dict[str, Any] = {
@@ -22,6 +25,23 @@ TINY: dict[str, Any] = {
     "width": 8,
     "heads": 2,
 }
+
+
+@pytest.fixture
+def spread() -> Callable[[Module], dict[str, NDArray[np.float64]]]:
+    """Gives all floats of a model's state values that are not small (variances from 0.5 on), and returns them."""
+
+    def set_state(model: Module) -> dict[str, NDArray[np.float64]]:
+        random = np.random.default_rng(7)
+        state = {}
+        for name, t in model.state_dict().items():
+            if t.dtype.is_float:
+                values = random.normal(0, 0.5, t.shape)
+                state[name] = (np.abs(values) + 0.5 if name.endswith("var") else values).astype(t.dtype.numpy)
+        model.load_state_dict(state, strict=False)
+        return {name: array.astype(np.float64) for name, array in state.items()}
+
+    return set_state
 
 
 @pytest.fixture
@@ -42,8 +62,8 @@ def tiny(text: Path) -> Callable[..., GptOptions]:
     return make
 
 
-@pytest.fixture(autouse=True)
-def _few_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def few_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Validate on two batches, sample a few characters."""
     monkeypatch.setattr("uop_nn.train_gpt.VALIDATION_BATCHES", 2)
     monkeypatch.setattr("uop_nn.train_gpt.SAMPLE", 5)
