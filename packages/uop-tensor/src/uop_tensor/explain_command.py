@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from argparse import REMAINDER
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -19,7 +20,8 @@ def explain_command(argv: list[str]) -> int:
     """Run a Python program, and say why each kernel of its plans ends where it ends."""
     parser = CommandParser(prog="uopc explain", description=explain_command.__doc__)
     parser.add_argument("file", help="a Python program; what it prints goes to the error stream")
-    parser.add_argument("arguments", nargs="*", help="its arguments")
+    # also those that begin with a dash; argparse would name them beside a file that is missing
+    parser.add_argument("arguments", nargs=REMAINDER, help="its arguments").required = False
     options = parser.parse_args(argv)
     if not Path(options.file).is_file():
         raise UopError(f"explain: there is no file {options.file}", remedy="give a Python program")

@@ -12,7 +12,7 @@ from weakref import ref
 
 from .errors import TensorError
 from .jit_tree import flatten_call
-from .live import capture
+from .live import begin_work, capture, end_work
 from .replay import Replay
 from .settings import settings
 from .static import Around, marked_arguments
@@ -50,12 +50,23 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if capture() is not None:  # part of the trace of another function
             return self.function(*args, **kwargs)
+        try:
+            begin_work()
+            return self._call(args, kwargs)
+        finally:
+            end_work()
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         given_args, given_kwargs = (args, kwargs) if self._mark is None else self._mark(args, kwargs)
         given = flatten_call(self.__name__, given_args, given_kwargs)
         key = given.signature, grad_enabled(), self._around.values()
         replay = self.captures.get(key)
         if replay is None or not replay.valid():
-            replay = trace(self.__name__, self.function, given)
+            end_work()
+            try:
+                replay = trace(self.__name__, self.function, given)
+            finally:
+                begin_work()
             self.captures[key] = replay
             self.traces += 1
             while len(self.captures) > max(settings.jit_cache, 1):

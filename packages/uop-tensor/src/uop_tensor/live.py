@@ -8,6 +8,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock, get_ident
+from time import monotonic, sleep
 from typing import Protocol
 
 from uop_ir import UOp, UopError
@@ -31,11 +33,14 @@ class Capture:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.thread = get_ident()
         #: Tensors that were assigned, in order of their first assignment.
         self.assignments: dict[int, Lazy] = {}
         #: The seed that `manual_seed` has given, and the random blocks drawn since then or since the beginning.
         self.seed: int | None = None
         self.drawn = 0
+        #: Tensors that other threads have made meanwhile, perhaps of placeholders.
+        self.foreign: list[Lazy] = []
 
     def assigned(self, tensor: Lazy) -> None:
         """Note that `tensor` was given a new value by `assign`."""
@@ -51,26 +56,91 @@ class Capture:
 
 #: Every tensor that is alive.
 LIVE: weakref.WeakSet[Lazy] = weakref.WeakSet()
-_captures: list[Capture] = []
+#: How long a thread waits for another one to end its trace, in seconds.
+PATIENCE = 60.0
+_current: Capture | None = None
+#: Whoever traces has it.
+_lock = Lock()
+#: The threads that read and store values, as often as they have begun to: a trace waits for the others.
+_working: list[int] = []
 
 
 def register(tensor: Lazy) -> None:
     """Enter a new tensor; each tensor does so once, when it is made."""
     LIVE.add(tensor)
+    found = _current
+    if found is not None and found.thread != get_ident():
+        found.foreign.append(tensor)
 
 
 def capture() -> Capture | None:
-    """The trace that is going on, or None."""
-    return _captures[-1] if _captures else None
+    """The trace that is going on in this thread, or None. Where another thread traces, and tensors are placeholders, it
+    is waited for.
+
+    Raises JitError where that takes too long: the other one may wait for this one.
+    """
+    found = _current
+    if found is None or found.thread == get_ident():
+        return found
+    if get_ident() not in _working:  # else the trace waits for this thread
+        _wait(found)
+    return None
+
+
+def begin_work() -> None:
+    """From here to `end_work` no other thread begins a trace; one that does so is waited for. Raises as `capture` does,
+    and `end_work` is due then too.
+    """
+    thread = get_ident()
+    _working.append(thread)  # first: whoever begins a trace looks here after it has said so
+    while (found := _current) is not None and found.thread != thread and _working.count(thread) == 1:
+        _working.remove(thread)
+        try:
+            _wait(found)
+        finally:
+            _working.append(thread)
+
+
+def end_work() -> None:
+    """The end of what `begin_work` has begun."""
+    _working.remove(get_ident())
 
 
 @contextmanager
 def tracing(name: str) -> Iterator[Capture]:
     """Trace for the time of a with block; one trace does not stand inside another."""
-    assert not _captures, "a jitted function that is called within a trace is part of that trace"
-    found = Capture(name)
-    _captures.append(found)
-    try:
-        yield found
-    finally:
-        _captures.pop()
+    global _current
+    assert capture() is None, "a jitted function that is called within a trace is part of that trace"
+    with _lock:
+        _current = Capture(name)
+        try:
+            _let_others_end()
+            yield _current
+        finally:
+            _current = None
+
+
+def _let_others_end() -> None:
+    end = monotonic() + PATIENCE
+    while any(thread != get_ident() for thread in tuple(_working)):
+        if monotonic() > end:
+            raise JitError(f"another thread computes for more than {PATIENCE:g} s while one is to trace")
+        sleep(1e-4)
+
+
+def alive() -> list[Lazy]:
+    """Every tensor that is alive; again from the start, where another thread has made one meanwhile."""
+    while True:
+        try:
+            return list(LIVE)
+        except RuntimeError:
+            continue
+
+
+def _wait(found: Capture) -> None:
+    if not _lock.acquire(timeout=PATIENCE):
+        raise JitError(
+            f"{found.name} is traced by another thread for more than {PATIENCE:g} s",
+            remedy=f"call {found.name} once before threads begin, or let it not wait for them",
+        )
+    _lock.release()

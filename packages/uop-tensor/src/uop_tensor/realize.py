@@ -8,7 +8,7 @@ import numpy as np
 
 from uop_ir import Ops, UOp, UopError, get_backend, toposort
 
-from .live import LIVE, Lazy, capture
+from .live import Lazy, alive, begin_work, capture, end_work
 from .memory import base, buffers, new_buffer, numel, view, whole_buffer
 from .program import program
 
@@ -95,6 +95,14 @@ def realize_tensors(tensors: Sequence[Lazy]) -> None:
     """
     if capture() is not None:
         return
+    try:
+        begin_work()
+        _realize_tensors(tensors)
+    finally:
+        end_work()
+
+
+def _realize_tensors(tensors: Sequence[Lazy]) -> None:
     groups: dict[str | None, list[Lazy]] = {}
     for tensor in {id(t): t for t in tensors}.values():
         if whole_buffer(tensor.uop) is None:
@@ -114,7 +122,7 @@ def _donations(todo: Sequence[Lazy]) -> dict[int, UOp]:
     if not targets:
         return {}
     mine = {id(t) for t in todo}
-    needed = frozenset[UOp]().union(*(buffers(t.uop) for t in list(LIVE) if id(t) not in mine))
+    needed = frozenset[UOp]().union(*(buffers(t.uop) for t in alive() if id(t) not in mine))
     return {i: buffer for i, buffer in targets.items() if buffer not in needed and _fits(buffer, todo[i].uop)}
 
 

@@ -11,7 +11,7 @@ from uop_ir import Ops, UOp
 from .bindings import Bindings
 from .captured import Captured, GradLeft, State, realize_all
 from .jit_tree import Tree
-from .live import LIVE, JitError, register
+from .live import JitError, alive, register
 from .memory import buffers, whole_buffer
 from .outputs import Output
 from .program import Program
@@ -163,7 +163,7 @@ class Replay:
                 owner[buffer] = state
                 own[id(tensor)] = buffer
         shared: dict[UOp, None] = {}
-        for other in list(LIVE):
+        for other in alive():
             value = other.uop
             memory = value.src[0] if value.op is Ops.RESHAPE else value
             # most are a BUFFER: to look at them takes half as long as `buffers`

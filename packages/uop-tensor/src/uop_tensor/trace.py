@@ -18,7 +18,7 @@ from .bindings import Bindings
 from .captured import Captured, GradLeft, GradOf, State
 from .graph import known_device
 from .jit_tree import Tree, flatten
-from .live import LIVE, Capture, JitError, tracing
+from .live import Capture, JitError, alive, tracing
 from .memory import base, numel, view
 from .program import program
 from .realize import duplicate, realize
@@ -49,8 +49,8 @@ def _trace(
 ) -> Replay:
     device = next((t.device for t in given.tensors), None) or get_backend().name
     scalars = Scalars(name)
-    with tracing(name) as capture, _placeholders(device) as outside:
-        grads = [(t, t.grad) for t in LIVE if isinstance(t, Tensor) and id(t) in outside]
+    with tracing(name) as capture, _placeholders(device, capture) as outside:
+        grads = [(t, t.grad) for t in alive() if isinstance(t, Tensor) and id(t) in outside]
         arguments = [_argument(t, device) for t in given.tensors]
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
         sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
@@ -147,9 +147,9 @@ def _grads_left(
 
 
 @contextmanager
-def _placeholders(device: str) -> Iterator[dict[int, Captured]]:
+def _placeholders(device: str, capture: Capture) -> Iterator[dict[int, Captured]]:
     """Make each live tensor a placeholder for the time of a with block; by id, what it stands for."""
-    tensors = [t for t in list(LIVE) if isinstance(t, Tensor)]
+    tensors = [t for t in alive() if isinstance(t, Tensor)]
     before = [(t, t.uop, t._assign_target, t.grad) for t in tensors]
     owners = {id(t.grad): t for t in tensors if t.grad is not None}
     groups: dict[UOp, list[Tensor]] = {}
@@ -167,6 +167,12 @@ def _placeholders(device: str) -> Iterator[dict[int, Captured]]:
     finally:
         for t, uop, target, grad in before:
             t.uop, t._assign_target, t.grad = uop, target, grad
+        real = {
+            base(c.placeholder): c.last.reshape((numel(c.last.shape),))
+            for c in (outside.values() if capture.foreign else ())
+        }
+        for other in capture.foreign:  # made of placeholders, perhaps: of what these stand for
+            other.uop = other.uop.substitute(real)
 
 
 def _placeholder(value: UOp, device: str) -> UOp:

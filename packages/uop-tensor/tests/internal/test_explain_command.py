@@ -19,7 +19,7 @@ print(((Tensor([1.0, 2.0]) * 2).sum() + len(sys.argv)).item())
 def test_plans_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    assert explain_command([str(file), "a"]) == 0
+    assert explain_command([str(file), "--steps"]) == 0  # a flag of the program
     out, err = capsys.readouterr()
     assert err == "8.0\n"
     assert "plan 0 on " in out
@@ -34,3 +34,5 @@ def test_a_program_that_fails_or_is_not_there(tmp_path: Path) -> None:
     assert not WATCHERS
     with pytest.raises(UopError, match="there is no file"):
         explain_command([str(tmp_path / "none.py")])
+    with pytest.raises(UopError, match="are required: file "):
+        explain_command([])

@@ -4,11 +4,12 @@ import gc
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numpy as np
 import pytest
 
-from uop_tensor import Tensor, jit
+from uop_tensor import JitError, Tensor, jit, live
 from uop_tensor.memory import whole_buffer
 from uop_tensor.program import COUNTERS
 
@@ -156,3 +157,47 @@ def test_what_reads_a_state_is_found_after_it_was_alone(
     step()
     np.testing.assert_array_equal(kept.numpy(), wanted)
     np.testing.assert_array_equal(w.numpy(), np.arange(5.0, 9.0).reshape(shape))
+
+
+def test_a_thread_waits_while_another_one_traces() -> None:
+    """Its tensors are made of what was there, not of placeholders; what it stores, draws and replays comes afterwards."""
+    w, v = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
+    old = Tensor([1.0, 2.0, 3.0]) * 2.0
+    other = jit(lambda x: x + w)
+    other(old)
+    results: list[object] = []
+    traced, lazy = Event(), Event()
+
+    def work() -> None:
+        traced.wait()
+        new = old.reshape(3) + w * 10.0
+        lazy.set()
+        results.append(new.tolist())
+        results.append(other(old).tolist())
+        v.assign(v + 1.0)
+        results.append(jit(lambda x: x * v)(old).tolist())
+
+    @jit
+    def step(x: Tensor) -> Tensor:
+        traced.set()
+        lazy.wait()
+        w.assign(w + x)
+        return w * 2.0
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        assert step(Tensor([4.0, 4.0, 4.0])).tolist() == [10, 10, 10]
+        working.result()
+    assert results[0] in ([12, 14, 16], [52, 54, 56])  # w was read as it is before or after the step
+    assert results[1] in ([3, 5, 7], [7, 9, 11])
+    assert results[2] == [2, 4, 6]
+    assert (w.tolist(), v.tolist()) == ([5] * 3, [1] * 3)
+
+
+def test_a_trace_that_waits_for_a_thread_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PATIENCE", 0.01)
+    with ThreadPoolExecutor(1) as pool:
+        f = jit(lambda x: x + pool.submit(lambda: Tensor([1.0]).item()).result())
+        with pytest.raises(JitError, match=r"traced by another thread for more than 0\.01 s"):
+            f(Tensor([1.0]))
+    assert (Tensor([1.0]) + 1.0).item() == 2
