@@ -1,5 +1,6 @@
 """New tensors against NumPy."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -184,3 +185,22 @@ def test_eye_and_triangles() -> None:
         np.testing.assert_array_equal(Tensor(x).tril(k).numpy(), np.tril(x, k))
         np.testing.assert_array_equal(Tensor(x).triu(k).numpy(), np.triu(x, k))
     np.testing.assert_array_equal(Tensor(x > 3).tril().numpy(), np.tril(x > 3))
+
+
+def test_integers_that_a_dtype_does_not_hold() -> None:
+    """Of Python, as of a number; an array of another dtype is cast, and wraps."""
+    for wrong in ([300], [[0], [-1]], 300):
+        with pytest.raises(TensorError, match=r"Tensor: (300|-1) is not a value of u8"):
+            Tensor(wrong, dtype=dtypes.u8)
+    assert Tensor(np.array([300, -1]), dtype=dtypes.u8).tolist() == [44, 255]
+    assert Tensor([255, 0], dtype=dtypes.u8).tolist() == [255, 0]
+    assert Tensor([[], []], dtype=dtypes.u8).shape == (2, 0)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    n: Any = np.int64(4)
+    assert Tensor.arange(n).dtype is dtypes.i64
+    assert [part.tolist() for part in Tensor.arange(4).split(np.int64(3))] == [[0, 1, 2], [3]]  # type: ignore[arg-type]
+    assert [part.shape for part in Tensor.arange(5).tensor_split(np.int64(2))] == [(3,), (2,)]  # type: ignore[arg-type]
+    with pytest.raises(TensorError, match="arange: 0, inf, 1"):
+        Tensor.arange(math.inf)

@@ -380,3 +380,14 @@ def test_casts_of_what_does_not_fit() -> None:
 def test_errors_name_the_method(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
+def test_short_floats_round_once_in_divisions_and_powers(dtype: DType) -> None:
+    rng = np.random.default_rng(0)
+    x = Tensor(rng.normal(0, 300, 200).astype(np.float32)).cast(dtype)
+    y = Tensor(rng.choice([0.1, 0.3, 3, 7, -0.7, -5], 200).astype(np.float32)).cast(dtype)
+    a, b = x.float().numpy(), y.float().numpy()
+    for found, wanted in ((x // y, a // b), (x**-2, 1 / (a * a)), (x**3, a * a * a)):
+        assert found.dtype is dtype
+        np.testing.assert_array_equal(found.float().numpy(), Tensor(wanted).cast(dtype).float().numpy())

@@ -488,3 +488,34 @@ def test_a_long_chain_is_no_recursion() -> None:
         y = y * 1.0
     y.backward()
     assert grad(w).uop.dtype is dtypes.f32
+
+
+def test_gradients_where_a_formula_has_none() -> None:
+    x = Tensor([2.0, 0.0, -1.0])
+    assert (x**0).sum().gradient(x)[0].tolist() == [0, 0, 0]
+    same = Tensor([[3.0, 3.0, 3.0], [1.0, 2.0, 3.0]])
+    found = same.std(axis=1).sum().gradient(same)[0].numpy()
+    np.testing.assert_allclose(found, np.array([[0, 0, 0], [-0.5, 0, 0.5]]), atol=1e-6)
+    zero, y = Tensor([0.0, 0.0, 2.0]), Tensor([3.0, 0.0, 5.0])
+    by_x, by_y = zero.xlogy(y).sum().gradient(zero, y)
+    np.testing.assert_allclose(by_x.numpy(), np.array([np.log(3), 0, np.log(5)]), rtol=1e-6)
+    np.testing.assert_allclose(by_y.numpy(), np.array([0, 0, 0.4]), rtol=1e-6)
+    assert not np.signbit(zero.xlogy(0.5).numpy()[:2]).any()
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_gradient_of_cholesky_is_symmetric(upper: bool) -> None:
+    """That along a symmetric change is the derivative; it is the same for both triangles, as in PyTorch."""
+    rng = np.random.default_rng(1)
+    a, change, weight = rng.normal(size=(3, 3, 3))
+    a, change = a @ a.T + np.eye(3), change + change.T
+    x = Tensor(a)
+    (found,) = (x.cholesky(upper=upper) * Tensor(weight)).sum().gradient(x)
+    gradient = found.numpy()
+    np.testing.assert_allclose(gradient, gradient.T, atol=1e-12)
+
+    def value(t: float) -> float:
+        factor = np.linalg.cholesky(a + t * change)
+        return float(((factor.T if upper else factor) * weight).sum())
+
+    np.testing.assert_allclose((gradient * change).sum(), (value(1e-5) - value(-1e-5)) / 2e-5, rtol=1e-7)

@@ -159,3 +159,27 @@ def test_an_error_is_raised_where_the_mistake_is_made() -> None:
         "+: shapes (2,) and (3,) do not broadcast "
         "(aligned on the right, sizes must be equal or 1; reshape or unsqueeze one)"
     )
+
+
+def test_text_and_indices_of_one_element() -> None:
+    loss = Tensor(1.23456)
+    assert f"{loss:.3f} {Tensor([7]):4d} {Tensor([1, 2])}" == "1.235    7 Tensor([1, 2], dtype=i64)"
+    assert ["a", "b"][Tensor(1)] == "b"
+    assert list(range(Tensor([3]))) == [0, 1, 2]
+    assert repr(Tensor([1.5, -0.0], dtype=dtypes.bf16)) == "Tensor([ 1.5, -0. ], dtype=bf16)"
+    with pytest.raises(TensorError, match=r"item: a tensor of shape \(2,\)"):
+        format(Tensor([1.0, 2.0]), ".2f")
+    with pytest.raises(TensorError, match=r"index: a tensor f32\(\)"):
+        ["a"][Tensor(0.0)]
+
+
+def test_what_was_read_is_said_to_be_a_value_of_its_own() -> None:
+    x = Tensor([1.0, 2.0])
+    y = x * x
+    y.numpy()
+    with pytest.raises(TensorError, match=r"gradient: input 0 .* has requires_grad=True"):
+        y.sum().gradient(x)
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    y.numpy()
+    assert y.sum().gradient(x)[0].tolist() == [2, 4]

@@ -9,7 +9,7 @@ from uop_ir import DType, Ops, UOp, dtypes
 
 from . import compose, shapes
 from .errors import TensorError
-from .graph import broadcast_to
+from .graph import broadcast_to, with_gradient_of
 from .value import Operand, Value, float_operand, operands
 
 #: What stands for an op on bool, as in NumPy.
@@ -279,12 +279,14 @@ def _at_most(x: UOp, y: UOp) -> UOp:
 def _short_power(x: UOp, exponent: float) -> UOp | None:
     """x ** exponent without logarithms, where that is short and exact enough; else None."""
     if exponent == 0:
-        return broadcast_to(x.const_like(1), x.shape)
+        one = broadcast_to(x.const_like(1), x.shape)
+        return with_gradient_of(one, x * 0) if x.dtype.is_float else one
     if exponent == 0.5 and x.dtype.is_float:
         return x.alu(Ops.SQRT)
     if not math.isfinite(exponent) or exponent != int(exponent):
         return None
     if x.dtype.is_float and abs(exponent) > 4:
         return None
-    product = compose.integer_power(x, int(abs(exponent)))
-    return product if exponent > 0 else product.alu(Ops.RECIP)
+    return (
+        compose.short_power(x, int(exponent)) if x.dtype.is_float else compose.integer_power(x, int(exponent))
+    )

@@ -77,6 +77,12 @@ def greatest_finite(dtype: DType) -> float:
     return float(np.nextafter(dtype.numpy.type(np.inf), dtype.numpy.type(0)))
 
 
+def flat_sqrt(x: UOp) -> UOp:
+    """sqrt(x), whose derivative at 0 is 0."""
+    zero = x.eq(0)
+    return zero.where(x, zero.where(x.const_like(1), x).alu(Ops.SQRT))
+
+
 @wide
 def exp(x: UOp) -> UOp:
     return (x * math.log2(math.e)).alu(Ops.EXP2)
@@ -165,6 +171,7 @@ def round_half_even(x: UOp) -> UOp:
     return away.where(whole + (x < 0).where(x.const_like(-1), 1), whole)
 
 
+@wide
 def floor_divide(x: UOp, y: UOp) -> UOp:
     """x // y of floats as in Python: exact where x - x % y is; -0.0 and a division by 0 as in NumPy."""
     quotient = x / y
@@ -244,6 +251,13 @@ def integer_power(x: UOp, exponent: int) -> UOp:
             assert result is not None
             return result
         x = x * x
+
+
+@wide
+def short_power(x: UOp, exponent: int) -> UOp:
+    """x ** exponent of a float by products, exponent not 0."""
+    product = integer_power(x, abs(exponent))
+    return product if exponent > 0 else product.alu(Ops.RECIP)
 
 
 def integer_power_of(x: UOp, y: UOp) -> UOp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, prod
+from math import ceil, isfinite, prod
 from typing import Any, Self
 
 import numpy as np
@@ -149,9 +149,12 @@ class Creation(Rearrange):
         """start, start + step, ... up to stop, excluded; i64 from ints, else f32."""
         if stop is None:
             start, stop = 0, start
+        start, stop, step = (n.item() if isinstance(n, np.generic) else n for n in (start, stop, step))
         if step == 0:
             raise TensorError("arange: step 0", remedy="give a step other than 0")
         whole = all(isinstance(n, int) for n in (start, stop, step))
+        if not all(map(isfinite, (start, stop, step))):
+            raise TensorError(f"arange: {start}, {stop}, {step}", remedy="give finite numbers")
         dtype = dtype or (dtypes.i64 if whole else dtypes.f32)
         if dtype is dtypes.bool:
             raise TensorError("arange: dtype bool", remedy="compare an arange instead")

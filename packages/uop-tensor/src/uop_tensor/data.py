@@ -22,7 +22,7 @@ def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
     Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises TensorError for
-    ragged lists and for what has no dtype.
+    ragged lists, for ints that `dtype` does not hold (those of an array wrap), and for what has no dtype.
     """
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
         own = dtype or DEFAULT[type(data)]
@@ -33,6 +33,9 @@ def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     if dtype is None:
         floats = not typed and array.dtype == np.float64
         return from_array(array.astype(np.float32) if floats else array, device)
+    if not typed and dtype.is_int and array.dtype.kind in "iu":
+        for number in (int(array.min(initial=0)), int(array.max(initial=0))):
+            with_number("Tensor", dtype, number)
     if dtype.is_int and array.dtype.kind not in "biu":
         return from_array(array, device).cast(dtype)
     return from_array(array.astype(dtype.numpy), device)

@@ -15,5 +15,9 @@ class PositionError(TensorError, IndexError):
     """An axis, a position or a mask that a tensor does not have."""
 
 
+class KindError(TensorError, TypeError):
+    """An argument of a dtype or a type of Python that a function does not take."""
+
+
 class ShareError(TensorError, BufferError):
     """Memory that cannot be shared as it is asked for; a BufferError, as other libraries expect it."""

@@ -9,7 +9,7 @@ from uop_ir import DType, UOp
 from . import compose, shapes
 from .elimination import cholesky, eliminate, householder, part, substitute, transposed
 from .errors import TensorError
-from .graph import broadcast_to
+from .graph import broadcast_to, with_gradient_of
 from .products import Products
 from .promotion import accumulator, as_float
 from .value import Operand
@@ -55,6 +55,8 @@ class LinearAlgebra(Products):
     def solve(self, other: Operand) -> Self:
         """The x with self @ x = other: of one vector (n,), or of matrices (..., n, k); batches broadcast."""
         (a, b), dtype = self._small("solve", other, square=True)
+        if not b.ndim:
+            raise TensorError("solve: a right side of shape ()", remedy="it has one axis or more")
         vector = b.ndim == 1
         b = b.reshape((*b.shape, 1)) if vector else b
         a, b = self._beside("solve", a, b)
@@ -89,7 +91,9 @@ class LinearAlgebra(Products):
         Only the lower triangle is looked at (`upper`: the upper one); NaN where a matrix is not positive definite.
         """
         (a,), dtype = self._small("cholesky", square=True)
-        found = cholesky(transposed(a) if upper else a)
+        # both triangles take part in the gradient, evenly, as those of a symmetric matrix change together
+        a = with_gradient_of(transposed(a) if upper else a, (a + transposed(a)) / 2)
+        found = cholesky(a)
         return self._of((transposed(found) if upper else found).cast(dtype))
 
     def qr(self, mode: str = "reduced") -> tuple[Self, Self]:

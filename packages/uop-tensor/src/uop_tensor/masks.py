@@ -72,6 +72,7 @@ class Masks(Indexing):
             raise TensorError(
                 f"one_hot: positions of dtype {self.dtype}", remedy="positions are integers; cast them"
             )
+        (num_classes,) = shapes.integers("one_hot", (num_classes,))
         if num_classes == -1:
             data = self._data("one_hot")
             num_classes = int(data.max()) + 1 if data.size else 0

@@ -49,7 +49,8 @@ class Products(Functional):
 
     def tensordot(self, other: Self, dims: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Self:
         """The sum over the last `dims` axes of this tensor with the first of the other, or over two lists of axes."""
-        if isinstance(dims, int):
+        if not isinstance(dims, Sequence):
+            (dims,) = shapes.integers("tensordot", (dims,))
             if not 0 <= dims <= min(self.ndim, other.ndim):
                 raise TensorError(
                     f"tensordot: dims={dims} of shapes {self.shape} and {other.shape}",

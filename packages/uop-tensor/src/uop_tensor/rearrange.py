@@ -173,10 +173,11 @@ class Rearrange(Padding):
         """Parts of these sizes along an axis; one size: parts of that size, the last one shorter if it must be."""
         at = shapes.one_axis("split", self.ndim, axis)
         size = self.shape[at]
-        if isinstance(sizes, int):
-            if sizes < 1:
-                raise TensorError(f"split: parts of size {sizes}", remedy="at least 1")
-            sizes = [min(sizes, size - begin) for begin in range(0, size, sizes)] or [0]
+        if not isinstance(sizes, Sequence):
+            (most,) = shapes.integers("split", (sizes,))
+            if most < 1:
+                raise TensorError(f"split: parts of size {most}", remedy="at least 1")
+            sizes = [min(most, size - begin) for begin in range(0, size, most)] or [0]
         if sum(sizes) != size or min(sizes, default=0) < 0:
             raise TensorError(
                 f"split: {list(sizes)} of an axis of size {size}", remedy="the sizes must add up to it"
@@ -194,11 +195,12 @@ class Rearrange(Padding):
         """As many parts as `sections` says, the first ones longer by one if they must be; or cut at these positions."""
         at = shapes.one_axis("tensor_split", self.ndim, axis)
         size = self.shape[at]
-        if isinstance(sections, int):
-            if sections < 1:
-                raise TensorError(f"tensor_split: {sections} parts", remedy="at least 1")
-            short, longer = divmod(size, sections)
-            return self.split([short + (i < longer) for i in range(sections)], at)
+        if not isinstance(sections, Sequence):
+            (parts,) = shapes.integers("tensor_split", (sections,))
+            if parts < 1:
+                raise TensorError(f"tensor_split: {parts} parts", remedy="at least 1")
+            short, longer = divmod(size, parts)
+            return self.split([short + (i < longer) for i in range(parts)], at)
         cuts = [slice(c).indices(size)[1] for c in shapes.integers("tensor_split", (sections,))]
         bounds = zip([0, *cuts], [*cuts, size], strict=True)
         return tuple(self.narrow(at, begin, max(end - begin, 0)) for begin, end in bounds)

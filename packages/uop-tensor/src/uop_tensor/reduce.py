@@ -72,8 +72,8 @@ class Reduction(Random):
         return self._of((total / left).cast(dtype))
 
     def std(self, axis: Axis = None, keepdim: bool = False, correction: float = 1) -> Self:
-        """The square root of the variance."""
-        return self.var(axis, keepdim, correction).sqrt()
+        """The square root of the variance; where that is 0, the derivative is 0."""
+        return self.var(axis, keepdim, correction)._real(compose.flat_sqrt)
 
     def any(self, axis: Axis = None, keepdim: bool = False) -> Self:
         """Whether an element is not zero."""

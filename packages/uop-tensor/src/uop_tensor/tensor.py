@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -12,18 +11,18 @@ from uop_ir import DType, Ops, UOp, get_backend
 
 from .data import Data, from_array, node_of
 from .errors import TensorError
-from .exchange import Exchange
 from .gradient import gradient
 from .graph import broadcast_to, detach, is_detached, known_device, stored
 from .live import LIVE, capture
 from .memory import whole_buffer
-from .names import both_names
+from .names import public_methods
+from .reading import Reading
 from .realize import realize, realize_tensors
 from .value import Value, grad_enabled
 
 
-@both_names
-class Tensor(Exchange):
+@public_methods
+class Tensor(Reading):
     """An array whose elements are computed when they are asked for.
 
     Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32,
@@ -80,22 +79,6 @@ class Tensor(Exchange):
                 t.uop = from_array(t._data("realize"), known_device(t.uop))
         return self
 
-    def numpy(self) -> npt.NDArray[Any]:
-        """The elements as a new array."""
-        return self._data("numpy()")
-
-    def item(self) -> Any:
-        """The element of a tensor that has one, as a Python number."""
-        if self.numel() != 1:
-            raise TensorError(
-                f"item: a tensor of shape {self.shape}", remedy="it has one element; use tolist or numpy"
-            )
-        return self._data("item()").reshape(-1).tolist()[0]
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
-        return self._data("tolist()").tolist()
-
     def _stored(self, method: str) -> UOp:
         trace = capture()
         if trace is not None:
@@ -109,33 +92,6 @@ class Tensor(Exchange):
         buffer = whole_buffer(value)
         assert buffer is not None
         return buffer
-
-    def __bool__(self) -> bool:
-        if self.numel() != 1:
-            raise TensorError(f"bool: a tensor of shape {self.shape}", remedy="use any() or all()")
-        return bool(self._data("bool()").reshape(-1)[0])
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __len__(self) -> int:
-        if self.ndim == 0:
-            raise TensorError("len: a tensor of shape ()", remedy="it has no axis")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Self]:
-        return (self[i] for i in range(len(self)))
-
-    def __repr__(self) -> str:
-        if capture() is not None:
-            return f"Tensor(shape={self.shape}, dtype={self.dtype}, traced)"
-        text = np.array2string(self._data("repr()"), separator=", ", prefix="Tensor(", threshold=1000)
-        shape = f", shape={self.shape}" if self.numel() == 0 else ""
-        grad = ", requires_grad=True" if self._requires_grad else ""
-        return f"Tensor({text}{shape}, dtype={self.dtype}{grad})"
 
     # the same value elsewhere
 
@@ -263,7 +219,11 @@ class Tensor(Exchange):
         found = gradient([self.uop], [_seed("gradient", self, seed)], [x.uop for x in inputs])
         for number, grad in enumerate(found):
             if grad is None:
-                raise TensorError(f"gradient: input {number} is not what this tensor was computed from")
+                raise TensorError(
+                    f"gradient: input {number} is not what this tensor was computed from",
+                    remedy="what was read or realized is a value of its own, unless a tensor from which it was "
+                    "computed has requires_grad=True",
+                )
         return tuple(self._of(grad) for grad in found if grad is not None)
 
 

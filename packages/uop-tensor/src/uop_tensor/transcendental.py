@@ -266,6 +266,6 @@ def logit(x: UOp) -> UOp:
 
 @wide
 def xlogy(x: UOp, y: UOp) -> UOp:
-    """x log(y); 0 where x is 0, unless y is NaN."""
-    skip = x.eq(0) & y.eq(y)
-    return skip.where(x.const_like(0), x * compose.log(skip.where(y.const_like(1), y)))
+    """x log(y); 0 where x is 0, unless y is NaN. The derivative in x is log(y), in y x / y, 0 at (0, 0)."""
+    skip = x.eq(0) & (y.eq(0) | y.eq(math.inf) | (y < 0))
+    return skip.where(x.const_like(0), x * compose.log(skip.where(y.const_like(1), y)) + 0)  # -0.0 is 0.0

@@ -6,6 +6,9 @@ Arrays are `Array`, which is a Tensor. There are no complex numbers, and no exte
 """
 
 from math import e, inf, nan, pi
+from types import FunctionType
+
+from uop_tensor.names import taking
 
 from .array import API_VERSIONS, Array
 from .creation import (
@@ -315,3 +318,12 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+# an argument of a wrong type is an error that names it, as of methods
+globals().update(
+    {
+        name: taking(function, name, {})
+        for name, function in list(globals().items())
+        if name in __all__ and isinstance(function, FunctionType)
+    }
+)

@@ -6,15 +6,11 @@ import sys
 from types import ModuleType
 from typing import Any, Self
 
-from uop_tensor.errors import TensorError
+from uop_tensor.errors import KindError, TensorError
 from uop_tensor.tensor import Tensor
 
 #: The versions of the standard of which this is an implementation.
 API_VERSIONS = ("2023.12", "2022.12", "2021.12")
-
-
-class KindError(TensorError, TypeError):
-    """A dtype or a type of Python that a function does not take."""
 
 
 class Array(Tensor):

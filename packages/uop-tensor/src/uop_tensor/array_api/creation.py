@@ -8,10 +8,10 @@ import numpy as np
 
 from uop_ir import DType, dtypes
 from uop_tensor.data import Number
-from uop_tensor.errors import ShareError, TensorError
+from uop_tensor.errors import KindError, ShareError, TensorError
 from uop_tensor.tensor import Tensor
 
-from .array import Array, KindError, as_array
+from .array import Array, as_array
 from .data_types import astype
 from .manipulation import stack
 

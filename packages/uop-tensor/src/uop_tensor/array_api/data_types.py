@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from uop_ir import DType, Kind, VerifyError, dtypes, promote
-from uop_tensor.errors import TensorError
+from uop_tensor.errors import KindError, TensorError
 from uop_tensor.tensor import Tensor
 
-from .array import Array, KindError, as_array
+from .array import Array, as_array
 
 #: By the names that they have in the standard. f16 and bf16, which it does not have, are taken by all functions.
 DTYPES = {
