@@ -1,6 +1,7 @@
 """Memory shared with NumPy, both ways; copies and pickles."""
 
 import copy
+import ctypes
 import pickle
 import sys
 from collections.abc import Callable
@@ -103,10 +104,12 @@ def test_bf16_is_bf16_in_a_capsule() -> None:
     """What another library sees is the code of bf16, 4: NumPy, which does not know it, refuses."""
     with pytest.raises((BufferError, RuntimeError, TypeError)):
         np.from_dlpack(Tensor([1.0], dtypes.bf16))
-    for version in (None, (1, 0)):
-        t = Tensor([1.5, -2.0], dtypes.bf16)
-        capsule = t.__dlpack__(max_version=version)
-        assert type(capsule).__name__ == "PyCapsule"
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # in a DLTensor the dtype stands after the pointer, the device and the rank; 32 bytes are before a DLTensor of 1.0
+    for version, name, begin in ((None, b"dltensor", 0), ((1, 0), b"dltensor_versioned", 32)):
+        capsule = Tensor([1.5, -2.0], dtypes.bf16).__dlpack__(max_version=version)
+        assert tuple(ctypes.string_at(pointer(capsule, name) + begin + 20, 2)) == (4, 16)
 
 
 def test_dlpack_in_shares_memory() -> None:

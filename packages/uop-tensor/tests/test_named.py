@@ -89,9 +89,10 @@ def test_div_of_floats_with_a_rounding_mode() -> None:
     assert Tensor(x).div(2.0, rounding_mode="floor").tolist() == [3.0, -4.0, 1.0]
     with pytest.raises(TensorError, match="rounding_mode='up'"):
         Tensor(x).div(2, rounding_mode="up")
-    for method in ("div", "fmod"):
-        with pytest.raises(TensorError, match="dtype bool"):
-            Tensor([True]).fmod(True) if method == "fmod" else Tensor([True]).div(True, "trunc")
+    with pytest.raises(TensorError, match="div: operands of dtype bool"):
+        Tensor([True]).div(True, "trunc")
+    with pytest.raises(TensorError, match="fmod: operands of dtype bool"):
+        Tensor([True]).fmod(True)
 
 
 def test_alpha_and_value() -> None:

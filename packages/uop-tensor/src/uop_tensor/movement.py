@@ -162,6 +162,8 @@ def _stack(parts: Sequence[UOp], axis: int) -> UOp:
 
 def join(parts: Sequence[UOp], axis: int) -> UOp:
     """Equal parts are a STACK; others are chosen by where each one ends, so that every bit stays as it is."""
+    if len(parts) == 1:
+        return parts[0]
     shape = parts[0].shape
     if all(p.shape == shape for p in parts):
         return _stack(parts, axis).reshape((*shape[:axis], len(parts) * shape[axis], *shape[axis + 1 :]))
