@@ -105,7 +105,7 @@ def test_pad_is_a_masked_load() -> None:
     x = UOp.param(1, 6, dtypes.f32).pad(((1, 2),))
     assert c_body(UOp.sink(UOp.param(0, 9, dtypes.f32).store(x))) == (
         "for (int ridx0 = 0; ridx0 < 9; ridx0++) {\n"
-        "    data0[ridx0] = (0 < ridx0) & (ridx0 < 7) ? data1[ridx0-1] : 0;\n"
+        "    data0[ridx0] = ((0 < ridx0) & (ridx0 < 7)) ? data1[ridx0-1] : 0;\n"
         "}"
     )
 

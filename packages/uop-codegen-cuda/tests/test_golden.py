@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(10) pad(float *__restrict__ data0, 
 const float *__restrict__ data1) {
     const int gidx0 = blockIdx.x;
     const int lidx0 = threadIdx.x;
-    data0[gidx0*10+lidx0] = (((0 < gidx0) & (gidx0 < 5)) & (1 < lidx0)) & (lidx0 < 9) ? \
+    data0[gidx0*10+lidx0] = ((((0 < gidx0) & (gidx0 < 5)) & (1 < lidx0)) & (lidx0 < 9)) ? \
 data1[gidx0*7+lidx0-9] : 0;
 }
 """),

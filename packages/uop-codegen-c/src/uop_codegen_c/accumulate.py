@@ -11,7 +11,7 @@ from typing import Any
 
 from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, index
 
-from .loops import in_order, length, open_ranges
+from .loops import in_order, length, next_slot, open_ranges
 
 
 def accumulate(root: UOp, contract: bool) -> UOp:
@@ -21,36 +21,35 @@ def accumulate(root: UOp, contract: bool) -> UOp:
     """
     new: dict[UOp, UOp] = {}
     groups: dict[Any, list[UOp]] = {}
+    order = list(root.toposort())
+    depths = _depths(order)
+    reductions = [n for n in order if n.op is Ops.REDUCE]
+    # those with the same key run in one loop: same ranges, same place, same depth of reductions below
+    keys = {n: (n.src[1:], open_ranges(n), depths[n]) for n in reductions}
+    for node in reductions:
+        groups.setdefault(keys[node], []).append(node)
+    slots = {node: slot for slot, node in enumerate(reductions)}
+    slot_base = next_slot(root)
     # all that stands on n reductions comes after all that stands on fewer, so that a group's sources are ready
-    order = sorted(root.toposort(), key=lambda n: (_depth(n), n.op is not Ops.REDUCE))
-    for node in order:
-        if node.op is Ops.REDUCE:
-            groups.setdefault(_loop_key(node), []).append(node)
-    slots = {node: slot for slot, node in enumerate(n for n in root.toposort() if n.op is Ops.REDUCE)}
-    slot_base = 1 + max((int(n.arg.slot) for n in order if n.op is Ops.ALLOC), default=-1)
+    order.sort(key=lambda n: (depths[n], n not in keys))
     for node in order:
         if node in new:
             continue
-        if node.op is Ops.REDUCE:
-            _close_group(groups[_loop_key(node)], new, slots, slot_base, contract)
+        if node in keys:
+            _close_group(groups[keys[node]], new, slots, slot_base, contract)
             continue
-        src = tuple(new[s] for s in node.src)
+        src = tuple([new[s] for s in node.src])
         new[node] = node if src == node.src else node.replace(src=src)
     return new[root]
 
 
-def _loop_key(node: UOp) -> tuple[tuple[UOp, ...], frozenset[UOp], int]:
-    """Reductions with the same key run in one loop: same ranges, same place, same depth of reductions below."""
-    return node.src[1:], open_ranges(node), _depth(node)
-
-
-def _depth(node: UOp) -> int:
-    """How many reductions stand one on the other. Asked of sources first, so that it goes no deeper than one node."""
-    depth: int | None = node.memo.get("reductions")
-    if depth is None:
-        depth = max(map(_depth, node.src), default=0) + (node.op is Ops.REDUCE)
-        node.memo["reductions"] = depth
-    return depth
+def _depths(order: list[UOp]) -> dict[UOp, int]:
+    """How many reductions stand one on the other, of nodes that come after their sources."""
+    depths: dict[UOp, int] = {}
+    for node in order:
+        below = max([depths[s] for s in node.src], default=0)
+        depths[node] = below + 1 if node.op is Ops.REDUCE else below
+    return depths
 
 
 def _close_group(
@@ -66,15 +65,16 @@ def _close_group(
         lanes = length(value)
         memory = UOp.alloc(slot_base + slots[node], lanes, node.dtype, AddrSpace.REG)
         start = node.const_like(REDUCE_IDENTITY[node.arg[0]](node.dtype))
-        begin = _at(memory.after(*outer), lanes).store(start)
-        now = _at(memory.after(begin, *ranges), lanes).load()
-        for one in _unrolled(value, unrolled):
+        at = _all(lanes)
+        begin = memory.after(*outer).index(at).store(start)
+        now = memory.after(begin, *ranges).index(at).load()
+        for one in _unrolled(value, unrolled) if unrolled else (value,):
             now = _step(node.arg[0], now, one, contract)
-        steps.append(_at(memory.after(begin), lanes).store(now))
+        steps.append(memory.after(begin).index(at).store(now))
         memories.append(memory)
     loop = (steps[0] if len(steps) == 1 else UOp.sink(*steps)).end(*ranges)
     for node, memory, step in zip(group, memories, steps, strict=True):
-        new[node] = _at(memory.after(loop if ranges else step), memory.arg.size).load()
+        new[node] = memory.after(loop if ranges else step).index(_all(memory.arg.size)).load()
 
 
 def _unrolled(value: UOp, ranges: Sequence[UOp]) -> Iterator[UOp]:
@@ -83,8 +83,9 @@ def _unrolled(value: UOp, ranges: Sequence[UOp]) -> Iterator[UOp]:
         yield value.substitute({r: index(i) for r, i in zip(ranges, at, strict=True)})
 
 
-def _at(memory: UOp, lanes: int) -> UOp:
-    return memory.index(index(0) if lanes == 1 else UOp(Ops.STACK, [index(i) for i in range(lanes)]))
+def _all(lanes: int) -> UOp:
+    """The position of an accumulator of so many lanes."""
+    return index(0) if lanes == 1 else UOp(Ops.STACK, [index(i) for i in range(lanes)])
 
 
 def _step(op: Ops, now: UOp, value: UOp, contract: bool) -> UOp:

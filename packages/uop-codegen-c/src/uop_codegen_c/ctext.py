@@ -189,7 +189,7 @@ def fma_vector_helper(t: DType, lanes: int) -> tuple[str, str]:
     loop = (
         f"{v} out;",
         f"for (int i = 0; i < {lanes}; i++)",
-        f"    out[i] = fma_{t}(x[i], y[i], z[i]);",
+        f"    out[i] = __builtin_fma{SUFFIX[t]}(x[i], y[i], z[i]);",
         "return out;",
     )
     if (t, lanes) not in FMA_VECTOR:

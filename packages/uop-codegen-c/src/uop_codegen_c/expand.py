@@ -26,8 +26,8 @@ def expand(root: UOp) -> UOp:
     new: dict[UOp, UOp] = {}
     slots = count(next_slot(root))
     for node in root.toposort():
-        src = tuple(new[s] for s in node.src)
-        if node.op in (Ops.AFTER, Ops.SINK):  # a loop may have become several effects
+        src = tuple([new[s] for s in node.src])
+        if node.op is Ops.AFTER or node.op is Ops.SINK:  # a loop may have become several effects
             src = tuple(e for s in src for e in (s.src if s.op is Ops.SINK else (s,)))
         now = node if src == node.src else node.replace(src=src)
         new[node] = _close(now, slots) if now.op in CLOSING else now
@@ -52,20 +52,33 @@ def _close(node: UOp, slots: Iterator[int]) -> UOp:
             lanes = _size(r)
             bodies = [b.substitute({r: UOp(Ops.STACK, [index(i) for i in range(lanes)])}) for b in bodies]
         else:
-            bodies = [_copy(b, r, i, slots) for i in range(_size(r)) for b in bodies]
+            scratch = [_scratch_in(b, r) for b in bodies]
+            bodies = [
+                _copy(b, r, i, own, slots)
+                for i in range(_size(r))
+                for b, own in zip(bodies, scratch, strict=True)
+            ]
     if node.op is Ops.END:
         return _together([b.end(*kept) for b in bodies])
     return _fold(node.arg[0], [_reduce(b, node, kept) for b in bodies], lanes)
 
 
-def _copy(body: UOp, r: UOp, value: int, slots: Iterator[int]) -> UOp:
-    """The body at one value of an upcast range, with scratch memory of its own where that stands inside the range."""
+def _scratch_in(body: UOp, r: UOp) -> list[UOp]:
+    """The scratch memory that stands inside of a range."""
+    inside = [
+        node.src[0]
+        for node in body.toposort()
+        if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]
+    ]
+    return list(dict.fromkeys(inside))
+
+
+def _copy(body: UOp, r: UOp, value: int, scratch: list[UOp], slots: Iterator[int]) -> UOp:
+    """The body at one value of an upcast range, from the second on with scratch memory of its own."""
     own: dict[UOp, UOp] = {r: index(value)}
-    for node in body.toposort() if value else ():
-        if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]:
-            arg = node.src[0].arg
-            if node.src[0] not in own:
-                own[node.src[0]] = UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
+    for memory in scratch if value else ():
+        arg = memory.arg
+        own[memory] = UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
     return body.substitute(own)
 
 

@@ -199,8 +199,7 @@ def _mulacc(r: Renderer, node: UOp) -> Text:
         product = UOp(Ops.MUL, node.src[:2])
         r.texts[product] = _arithmetic(r, product)
         return _arithmetic(r, product + node.src[2])
-    vectors = (ctext.fma_vector_helper(dtype, lanes),) if lanes > 1 else ()
-    name = r.helper(ctext.fma_helper(dtype), *vectors)
+    name = r.helper(ctext.fma_helper(dtype) if lanes == 1 else ctext.fma_vector_helper(dtype, lanes))
     return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
 
 

@@ -1,0 +1,49 @@
+"""What a compiler warns of is an error under CHECK=1: gcc and clang have nothing to say of what each alone looks for."""
+
+from __future__ import annotations
+
+import shutil
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from uop_codegen_c import CpuBackend, settings
+from uop_ir import Ops, UOp, dtypes, override
+from uop_ir import settings as ir_settings
+
+COMPILERS = [
+    name for name in ("gcc", "clang", *(f"clang-{n}" for n in range(22, 13, -1))) if shutil.which(name)
+]
+
+
+def stored(value: UOp) -> UOp:
+    size = prod(d for d in value.shape if isinstance(d, int))
+    return UOp.sink(UOp.param(0, size, value.dtype).reshape(value.shape).store(value))
+
+
+def matmul(n: int) -> UOp:
+    """Fused products in vectors, where no scalar one is left."""
+    a, b = UOp.param(1, n * n, dtypes.f32).reshape((n, 1, n)), UOp.param(2, n * n, dtypes.f32).reshape((n, n))
+    shape = (n, n, n)
+    return stored((a.expand(shape) * b.permute((1, 0)).reshape((1, n, n)).expand(shape)).reduce(Ops.ADD, 1))
+
+
+def masked() -> UOp:
+    """A choice under two conditions: clang asks for parentheses."""
+    return stored(UOp.param(1, 6, dtypes.f32).pad(((1, 2),)))
+
+
+def folded_away() -> UOp:
+    """A sum to which nothing is added, as x + -0.0 is x."""
+    return stored(UOp.const(dtypes.f32, -0.0).reshape((1, 1)).expand((16, 8)).reduce(Ops.ADD, 1))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("opt", [0, 1])
+def test_no_warnings(compiler: str, opt: int, tmp_path: Path) -> None:
+    with (
+        override(settings, cc=compiler, opt=opt, uop_cache=str(tmp_path)),
+        override(ir_settings, check=1),
+    ):
+        CpuBackend().compile([matmul(16), masked(), folded_away()])
