@@ -128,6 +128,16 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     "rot90": of("rot90", normal(2, 3)),
     "shrink": (lambda x: x.shrink([(0, 1), (1, 3)]), [normal(2, 3)]),
     "narrow": (lambda x: x.narrow(1, 1, 2), [normal(2, 3)]),
+    "hstack": (lambda x, y: x.hstack(y), [normal(2, 3), normal(2, 1)]),
+    "vstack": (lambda x, y: x.vstack(y), [normal(3), normal(2, 3)]),
+    "dstack": (lambda x, y: x.dstack(y), [normal(3), normal(1, 3, 2)]),
+    "max_unpool1d": (lambda x: x.max_unpool1d(Tensor([[[1, 2]]]), 2), [normal(1, 1, 2)]),
+    "max_unpool2d": (lambda x: x.max_unpool2d(Tensor([[[5, 2]]]), 2), [normal(1, 1, 2)]),
+    "max_unpool3d": (lambda x: x.max_unpool3d(Tensor([[[[5, 12]]]]), 2), [normal(1, 1, 1, 2)]),
+    "fold": (lambda x: x.fold((4, 3), 2, stride=(2, 1)), [normal(1, 8, 4)]),
+    "lp_pool1d": of("lp_pool1d", positive(1, 2, 5), norm_type=3, kernel_size=2, ceil_mode=True),
+    "lp_pool2d": of("lp_pool2d", normal(1, 2, 4, 4), norm_type=2, kernel_size=2),
+    "lp_pool3d": of("lp_pool3d", normal(1, 1, 2, 3, 2), norm_type=2, kernel_size=2, stride=1),
     "cat": (lambda x, y: x.cat(y, axis=1), [normal(2, 3), normal(2, 1)]),
     "stack": (lambda x, y: x.stack(y, axis=1), [normal(2, 3), normal(2, 3)]),
     "pad": [
@@ -279,7 +289,7 @@ EXAMPLES: dict[str, Example | list[Example]] = {
 #: What has no gradient, and why.
 NONE = {
     "of other things than values": (
-        "shape dtype ndim numel size device requires_grad item tolist numpy realize assign backward gradient "
+        "shape dtype ndim numel size nbytes element_size is_floating_point device requires_grad item tolist numpy realize assign backward gradient "
         "detach to T mT"
     ),
     "new tensors": (
@@ -293,7 +303,7 @@ NONE = {
         "equal allclose count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique bincount"
     ),
     "zero almost everywhere": "sign sgn floor ceil round trunc floor_divide",
-    "narrower than what central differences need": "float half bfloat16 int long bool",
+    "narrower than what central differences need": "float half bfloat16 short int long bool",
 }
 
 

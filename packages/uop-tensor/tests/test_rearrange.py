@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,22 @@ ERRORS: list[tuple[Callable[[Any], object], str]] = [
 def test_errors_name_the_method(wrong: Callable[[Any], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong(Tensor(np.ones((2, 3), np.float32)))
+
+
+@pytest.mark.parametrize("name", ["hstack", "vstack", "dstack"])
+@pytest.mark.parametrize(
+    "shapes", [[(), ()], [(3,), (3,)], [(2, 3), (2, 3)], [(2, 3, 1), (2, 3, 1)], [(1, 3)]]
+)
+def test_stacks(name: str, shapes: list[tuple[int, ...]]) -> None:
+    arrays = [np.arange(math.prod(s)).reshape(s) + 9 * i for i, s in enumerate(shapes)]
+    first, *others = map(Tensor, arrays)
+    found, wanted = getattr(first, name)(*others).numpy(), getattr(np, name)(arrays)
+    assert found.shape == wanted.shape
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_stacks_that_do_not_fit() -> None:
+    with pytest.raises(TensorError, match="vstack: list is no tensor"):
+        Tensor([1]).vstack([Tensor([2])])  # type: ignore[arg-type]
+    with pytest.raises(TensorError, match=r"cat: \(1, 2\) does not join \(1, 3\)"):
+        Tensor.ones(3).vstack(Tensor.ones(2))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from uop_ir import BackendError, Ops, UopError, dtypes
+from uop_ir import BackendError, DType, Ops, UopError, dtypes
 from uop_tensor import Tensor, TensorError
 
 
@@ -183,3 +183,12 @@ def test_what_was_read_is_said_to_be_a_value_of_its_own() -> None:
     y = x * x
     y.numpy()
     assert y.sum().gradient(x)[0].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.bool, dtypes.i16, dtypes.bf16, dtypes.f64])
+def test_bytes(dtype: DType) -> None:
+    x = Tensor.zeros(2, 3, dtype=dtype)
+    assert x.element_size() == x.numpy().itemsize
+    assert x.nbytes == x.numpy().nbytes
+    assert x.is_floating_point() == (dtype in (dtypes.bf16, dtypes.f64))
+    assert x.short().dtype is dtypes.i16

@@ -258,6 +258,10 @@ class Arithmetic(Value):
         """As i32."""
         return self.cast(dtypes.i32)
 
+    def short(self) -> Self:
+        """As i16."""
+        return self.cast(dtypes.i16)
+
     def long(self) -> Self:
         """As i64."""
         return self.cast(dtypes.i64)

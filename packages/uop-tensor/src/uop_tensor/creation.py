@@ -97,6 +97,7 @@ class Creation(Rearrange):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
+        """0 everywhere, in a shape that is given as numbers or as a sequence of them."""
         return cls.full(sizes("zeros", shape), 0, dtype, device, requires_grad)
 
     @classmethod
@@ -107,6 +108,7 @@ class Creation(Rearrange):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> Self:
+        """1 everywhere, in a shape that is given as numbers or as a sequence of them."""
         return cls.full(sizes("ones", shape), 1, dtype, device, requires_grad)
 
     @classmethod

@@ -123,6 +123,30 @@ class Rearrange(Padding):
                 x = self._of(join(parts, at))
         return x
 
+    # joined
+
+    def hstack(self, *others: Self) -> Self:
+        """This tensor and others joined along axis 1; vectors and numbers along axis 0."""
+        parts = self._of_axes("hstack", others, 1)
+        return parts[0].cat(*parts[1:], axis=min(parts[0].ndim - 1, 1))
+
+    def vstack(self, *others: Self) -> Self:
+        """This tensor and others joined along axis 0; a vector is a row."""
+        parts = self._of_axes("vstack", others, 2)
+        return parts[0].cat(*parts[1:], axis=0)
+
+    def dstack(self, *others: Self) -> Self:
+        """This tensor and others joined along axis 2; a vector of n numbers is (1, n, 1), a matrix gets a last axis."""
+        parts = self._of_axes("dstack", others, 2)
+        parts = [x.unsqueeze(2) if x.ndim == 2 else x for x in parts]
+        return parts[0].cat(*parts[1:], axis=2)
+
+    def _of_axes(self, method: str, others: Sequence[Self], least: int) -> list[Self]:
+        """Each with at least as many axes, new ones in front."""
+        every = (self, *others)
+        refuse_others(method, every)
+        return [x.reshape((*(1,) * (least - x.ndim), *x.shape)) for x in every]
+
     # repeated
 
     def repeat(self, *times: int | Sequence[int]) -> Self:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from .conv import Each, each
 from .errors import TensorError
-from .pooling import Pooling
 from .promotion import accumulator, as_float
 from .shapes import integers
+from .unpool import Unpooling
 
 Array: TypeAlias = "npt.NDArray[Any]"
 #: For how many axes of space a mode is meant.
@@ -38,7 +38,7 @@ class Axis(NamedTuple):
     scale: float
 
 
-class Resizing(Pooling):
+class Resizing(Unpooling):
     """A tensor is (batch, channels, *space)."""
 
     def interpolate(

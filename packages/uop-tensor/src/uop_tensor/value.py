@@ -2,7 +2,7 @@
 
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
 Special, Activations, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks,
-Gather, Ordering, Convolution, Pooling, Resizing, Functional, Products, LinearAlgebra, Statistics, Classes,
+Gather, Ordering, Convolution, Pooling, Unpooling, Resizing, Functional, Products, LinearAlgebra, Statistics, Classes,
 Losses, Norms, Sampling, Exchange, Reading, Tensor.
 """
 
@@ -93,6 +93,7 @@ class Value:
 
     @property
     def dtype(self) -> DType:
+        """The type of the elements, one of `uop_ir.dtypes`."""
         return self.uop.dtype
 
     @property
@@ -103,6 +104,19 @@ class Value:
     def numel(self) -> int:
         """The number of elements."""
         return prod(self.shape)
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return self.dtype.numpy.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.numel() * self.element_size()
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is f16, bf16, f32 or f64."""
+        return self.dtype.is_float
 
     def size(self, axis: int | None = None) -> int | tuple[int, ...]:
         """The shape, or the size of one axis."""
