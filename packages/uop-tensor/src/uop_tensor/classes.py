@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import Ops, UOp
 
 from . import compose, shapes
-from .creation import count
 from .errors import TensorError
 from .graph import detach, fold, shape_of
+from .picking import one_hot
 from .promotion import accumulator, as_float
 from .statistics import Statistics
 from .value import Operand, device_beside, strong
@@ -160,8 +160,7 @@ def _of_numbers(
 ) -> tuple[UOp, UOp | None]:
     """`total` - x[at] over the last axis (None: -x[at]), and what each position counts in a mean (None: all the same)."""
     last, classes = (x.ndim - 1,), shape_of(x)[-1]
-    at = at if at.dtype.max >= classes else at.cast(dtypes.i64)
-    chosen = at.reshape((*at.shape, 1)).eq(count(classes, at.dtype))
+    chosen = one_hot(at, classes)
     picked = fold(chosen.where(x, 0), Ops.ADD, last)
     losses = -picked if total is None else total - picked
     counts = None if factors is None else fold(chosen.where(factors, 0), Ops.ADD, last)

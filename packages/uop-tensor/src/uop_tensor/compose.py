@@ -16,6 +16,8 @@ import numpy as np
 
 from uop_ir import DType, Ops, UOp, dtypes
 
+from .promotion import SIGNED
+
 P = ParamSpec("P")
 
 
@@ -46,11 +48,13 @@ def _unsigned(x: UOp) -> bool:
     return x.dtype.min == 0
 
 
+def mirrored(x: UOp) -> UOp:
+    """The same elements in the opposite order: floats negated, integers with every bit inverted."""
+    return -x if x.dtype.is_float else invert(x)
+
+
 def minimum(x: UOp, y: UOp) -> UOp:
-    """The mirror image of MAX: NEG reverses the order of floats, and a complement that of integers."""
-    if x.dtype.is_float:
-        return -(-x).maximum(-y)
-    return invert(invert(x).maximum(invert(y)))
+    return mirrored(mirrored(x).maximum(mirrored(y)))
 
 
 def absolute(x: UOp) -> UOp:
@@ -68,7 +72,7 @@ def sign(x: UOp) -> UOp:
 def sign_bit(x: UOp) -> UOp:
     """Whether a number is negative, -0.0 included; false for NaN, whose bits are canonical."""
     if x.dtype.is_float:
-        x = x.bitcast({16: dtypes.i16, 32: dtypes.i32, 64: dtypes.i64}[x.dtype.bits])
+        x = x.bitcast(SIGNED[x.dtype.bits])
     return x < 0 if x.dtype.min < 0 else x.ne(x)
 
 

@@ -60,7 +60,7 @@ class Cumulative(Reduction):
 
         NaN is the least. The gradient goes to the element at that position.
         """
-        return self._extremes("cummin", axis, lambda x: -x if x.dtype.is_float else compose.invert(x))
+        return self._extremes("cummin", axis, compose.mirrored)
 
     def _extremes(self, method: str, axis: int, mirror: Callable[[UOp], UOp]) -> tuple[Self, Self]:
         at = shapes.one_axis(method, self.ndim, axis)

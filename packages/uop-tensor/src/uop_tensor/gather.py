@@ -235,9 +235,7 @@ def _amax(x: UOp, at: UOp, values: UOp, axis: int, include: bool) -> UOp:
 
 
 def _amin(x: UOp, at: UOp, values: UOp, axis: int, include: bool) -> UOp:
-    if x.dtype.is_float:
-        return -_amax(-x, at, -values, axis, include)
-    return compose.invert(_amax(compose.invert(x), at, compose.invert(values), axis, include))
+    return compose.mirrored(_amax(compose.mirrored(x), at, compose.mirrored(values), axis, include))
 
 
 #: By name: from the tensor, positions and values (of one shape), an axis, and whether old elements are folded too.

@@ -112,9 +112,12 @@ class LinearAlgebra(Products):
 
     def _small(self, method: str, *others: Operand, square: bool) -> tuple[tuple[UOp, ...], DType]:
         """This tensor and others in one dtype, f32 or f64, and the dtype of the result."""
-        if self.ndim < 2 or (square and self.shape[-1] != self.shape[-2]):
-            what = "square matrices (..., n, n)" if square else "matrices (..., n, m)"
-            raise TensorError(f"{method}: a tensor of shape {self.shape}", remedy=f"it needs {what}")
+        if square:
+            self._square(method)
+        elif self.ndim < 2:
+            raise TensorError(
+                f"{method}: a tensor of shape {self.shape}", remedy="it needs matrices (..., n, m)"
+            )
         if max(self.shape[-2:]) > LARGEST or 0 in self.shape:
             raise TensorError(
                 f"{method}: matrices of shape {self.shape}",

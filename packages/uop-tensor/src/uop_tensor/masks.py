@@ -9,14 +9,13 @@ import numpy as np
 from uop_ir import DType, UOp, dtypes
 
 from . import shapes
-from .creation import count
 from .data import Number, from_array
 from .einsum import diagonal
 from .errors import TensorError
 from .graph import broadcast_to, known_device, shape_of
 from .indexing import Indexing, as_value
 from .memory import numel
-from .picking import picked
+from .picking import one_hot, picked
 from .selection import Array
 from .value import Value
 from .windows import cut
@@ -80,8 +79,7 @@ class Masks(Indexing):
             raise TensorError(
                 f"one_hot: {num_classes} classes", remedy="0 or more, or -1 to read the greatest"
             )
-        at = self.uop if self.dtype.max >= num_classes else self.uop.cast(dtypes.i64)
-        return self._of(at.reshape((*at.shape, 1)).eq(count(num_classes, at.dtype)).cast(dtype))
+        return self._of(one_hot(self.uop, num_classes).cast(dtype))
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
         """The diagonals of two axes, as a last axis: elements whose position along `axis2` is greater by `offset`."""

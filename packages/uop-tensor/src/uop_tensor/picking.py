@@ -60,6 +60,12 @@ def _picked(x: UOp, at: UOp, axis: int) -> UOp:
     return with_gradient_of(bits.bitcast(x.dtype), fold(mask.where(x, 0), Ops.ADD, along))
 
 
+def one_hot(at: UOp, n: int) -> UOp:
+    """A new last axis of n elements: true at the position that `at` says."""
+    at = at if at.dtype.max >= n else at.cast(dtypes.i64)
+    return unsqueezed(at, at.ndim).eq(count(n, at.dtype))
+
+
 def grouped(op: Ops, values: UOp, at: UOp, axis: int, n: int) -> UOp:
     """Along an axis of n elements, for each the fold of the values whose position `at` names it, else op's identity.
 

@@ -197,12 +197,11 @@ class Products(Functional):
                 remedy=f"{rank} and {other_rank} axes; @ takes others",
             )
 
-    def _square(self, method: str) -> int:
+    def _square(self, method: str) -> None:
         if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
             raise TensorError(
                 f"{method}: a tensor of shape {self.shape}", remedy="it needs square matrices (..., n, n)"
             )
-        return self.shape[-1]
 
 
 def _array(method: str, given: Operand, device: str | None) -> UOp:

@@ -41,9 +41,8 @@ class Reduction(Random):
         """The least; NaN where there is one. Ties share the gradient evenly. Raises TensorError for no
         elements.
         """
-        mirrored = -self.uop if self.dtype.is_float else compose.invert(self.uop)
-        found = _extreme(mirrored, self._nonempty("min", axis), keepdim)
-        return self._of(-found if self.dtype.is_float else compose.invert(found))
+        found = _extreme(compose.mirrored(self.uop), self._nonempty("min", axis), keepdim)
+        return self._of(compose.mirrored(found))
 
     def _nonempty(self, method: str, axis: Axis) -> tuple[int, ...]:
         axes = shapes.axes(method, self.ndim, axis)
@@ -88,19 +87,19 @@ class Reduction(Random):
         """The position of the first greatest element along an axis (None: of all, row-major), as i64; NaN is
         greatest.
         """
-        return self._of(self._first("argmax", axis, keepdim, mirrored=False))
+        return self._of(self._first("argmax", axis, keepdim, least=False))
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """The position of the first least element along an axis (None: of all, row-major), as i64; NaN is
         least.
         """
-        return self._of(self._first("argmin", axis, keepdim, mirrored=True))
+        return self._of(self._first("argmin", axis, keepdim, least=True))
 
-    def _first(self, method: str, axis: int | None, keepdim: bool, mirrored: bool) -> UOp:
+    def _first(self, method: str, axis: int | None, keepdim: bool, least: bool) -> UOp:
         self._nonempty(method, axis)
         x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
-        if mirrored:
-            x = -x if x.dtype.is_float else compose.invert(x)
+        if least:
+            x = compose.mirrored(x)
         if axis is None:
             x = x.reshape((self.numel(),))
         at = shapes.one_axis(method, x.ndim, 0 if axis is None else axis)
