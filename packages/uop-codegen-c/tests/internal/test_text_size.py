@@ -135,3 +135,14 @@ def test_the_text_of_a_kernel_is_short(name: str, freedoms: str, monkeypatch: py
     value = CASES[name]
     source = generate(UOp.sink(param(0, value.shape, value.dtype).store(value)), free)
     assert len(source.preamble) + len(source.text) <= MOST
+
+
+@pytest.mark.parametrize("freedoms", FREEDOMS)
+def test_loop_nests_share_the_room(freedoms: str) -> None:
+    """Four that would each be tiled to the limit, were they alone."""
+    free, machine = FREEDOMS[freedoms]
+    rows = [16 + 8 * i for i in range(4)]
+    values = [gelu(matmul(param(4 + 2 * i, (n, 64)), param(5 + 2 * i, (64, n)))) for i, n in enumerate(rows)]
+    body = UOp.sink(*(param(i, v.shape).store(v) for i, v in enumerate(values)))
+    source = generate(body, free, machine)
+    assert len(source.preamble) + len(source.text) <= MOST

@@ -78,6 +78,10 @@ def test_what_is_there_is_counted(folder: Path) -> None:
     }
     assert found["objects"].bytes == sum(path.stat().st_size for path in folder.glob("*.so"))
     assert found["objects"].bytes > sum(path.stat().st_size for path in objects)
+    # a kernel is a link, and as long as the name of its object; one to nothing is there too
+    assert found["kernels"].bytes == 5 * len(objects[0].name)
+    objects[0].unlink()
+    assert inventory(folder)["kernels"] == found["kernels"]
 
 
 def test_an_empty_cache(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
