@@ -36,6 +36,13 @@ def simple(node: UOp) -> UOp:
         ((R < 3) & (R - Q < 3), R < 3),
         ((R < 3) & R.eq(4), FALSE),
         ((R < 3) & R.ne(4), R < 3),
+        # what several say of the terms of a sum, together
+        ((R < 3) & (Q < 2) & (R * 5 + Q < 12), (R < 3) & (Q < 2)),
+        ((R < 3) & (TWO < Q) & (Q < R * 2 + 1), (R < 3) & (TWO < Q) & (Q < R * 2 + 1)),
+        ((TWO < R) & (Q < 2) & (Q < R * 2 - 3), (TWO < R) & (Q < 2)),
+        ((R * 2 < 6) & (R < 5), R < 3),
+        # a remainder in several clauses
+        ((R < 4) & (TWO < (R + Q) % 9) & ((R + Q) % 9 < 6), (R < 4) & (TWO < R + Q) & (R + Q < 6)),
         # an expression under a clause
         ((R < 4) & (R // 4).eq(Q), (R < 4) & Q.eq(0)),
         ((R < 4).where(R % 4, 7), (R < 4).where(R, 7)),

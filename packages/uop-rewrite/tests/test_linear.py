@@ -6,13 +6,14 @@ import gc
 import weakref
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop_ir import Ops, UOp, dtypes
 from uop_rewrite import Linear, build, graph_rewrite, linear, symbolic
 
-R, Q = UOp.range(6, 0), UOp.range(4, 1)
+R, Q, P = UOp.range(6, 0), UOp.range(4, 1), UOp.range(30, 2)
 V, W = UOp.variable("v", -3, 5), UOp.variable("w", 1, 3)
 TERMS = (R, Q, V, W, V * W, V // 3)
 forms = st.builds(
@@ -35,6 +36,29 @@ def test_the_node_of_a_form_reads_like_a_persons() -> None:
     assert build(linear(-(V * 2) - 3)) is V * -2 - 3
     assert build(linear(-V)) is -V
     assert build(Linear((), 7)) is UOp.const(dtypes.index, 7)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # x * (c + 1) // c == x + x // c
+        ((R * 3 + Q) // 2, R + (R + Q) // 2),
+        ((R * 3 + V) // 2 % 5, (R + (R + V) // 2) % 5),
+        # (x // c + z) % b * c + x % c == (x + c * z) % (b * c)
+        ((P // 3 + 4) % 5 * 3 + P % 3, (P + 12) % 15),
+        (((R * 5 + V) // 2 + Q - 3) % 4 * 6 + (R + V) % 2 * 3, (R * 5 + V + Q * 2 - 6) % 8 * 3),
+        # a quotient in a quotient stays where one quotient takes more nodes
+        ((R // 5 + R // 4 + R) // 8, (R // 5 + R // 4 + R) // 8),
+        # a choice has the shorter of a condition and its negation
+        ((V < V * W + 1).where(R, Q), (V * W < V).where(Q, R)),
+    ],
+    ids=str,
+)
+def test_fewer_nodes(kit: Any, before: UOp, after: UOp) -> None:
+    new = graph_rewrite(before, symbolic)
+    assert new is graph_rewrite(after, symbolic)
+    assert len(new.toposort()) <= len(after.toposort())
+    kit.agree(before, new)
 
 
 def test_ranges_of_one_number_have_one_order() -> None:

@@ -6,16 +6,19 @@ Over the mathematical integers, and total: x // 0 == 0 and x % 0 == x.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import chain, islice, permutations, product
 from math import gcd
 
 from uop_ir import Ops, UOp
 
 from .bounds import bounds, not_zero
 from .linear import Linear, compact, form, linear
+from .sizes import smaller
 
 #: How many ways to choose remainders of the coefficients are tried.
 TRIES = 32
+#: A dividend of more nodes is not held against another.
+MOST_NODES = 64
 #: In a sum of more terms no quotient is looked for that belongs to a remainder: each pair would be tried.
 MOST_TERMS = 64
 #: A remainder in a remainder is opened where the sum keeps to so many terms, or gets no longer.
@@ -34,7 +37,7 @@ def divide(x: UOp, size: int) -> UOp | None:
             return found
     for factor, quotient, _ in _factors(sum_, size):
         return compact(quotient) // (size // factor)
-    quotient, rest = sum_.split(size)
+    quotient, rest = _whole(sum_, size)
     for term, k in rest.terms:
         if k == 1 and constant_div(term):
             # (y // a + z) // size == (y + a * z) // (a * size), where like terms meet in that
@@ -42,10 +45,20 @@ def divide(x: UOp, size: int) -> UOp | None:
             others = rest.add(term, -1)
             whole = linear(term.src[0]).plus(others, inner)
             if len(whole.terms) < len(linear(term.src[0]).terms) + len(others.terms):
-                return compact(quotient) + compact(whole) // (inner * size)
+                new = compact(whole) // (inner * size)
+                if not smaller(compact(rest) // size, new, MOST_NODES):
+                    return compact(quotient) + new
     if quotient.terms or quotient.constant:
         return compact(quotient) + compact(rest) // size
     return None
+
+
+def _whole(sum_: Linear, size: int) -> tuple[Linear, Linear]:
+    """A sum as size * quotient + rest: of x * (size + 1), too, x goes out, as the remainder of the division has x."""
+    quotient, rest = sum_.split(size)
+    for term in [t for t, k in rest.terms if k == size + 1]:
+        quotient, rest = quotient.add(term, 1), rest.add(term, -size)
+    return quotient, rest
 
 
 def remainder(x: UOp, size: int) -> UOp | None:
@@ -215,7 +228,7 @@ def recombine(sum_: Linear) -> Linear:
     better: Linear | None = sum_ if len(sum_.terms) <= MOST_TERMS else None
     while better is not None:
         sum_ = better
-        better = next(_recombined(sum_), None)
+        better = next(chain(_recombined(sum_), _shifted(sum_)), None)
     return sum_
 
 
@@ -261,6 +274,22 @@ def _merged(term: UOp, size: int, other: UOp) -> UOp | None:
         whole = _dividend(other.src[0], size, term.src[0])
         return None if whole is None else whole % (divisor(other) * size)
     return _dividend(other, size, term.src[0])
+
+
+def _shifted(sum_: Linear) -> Iterator[Linear]:
+    """(x // c + z) % b * (c * k) + x % c * k == (x + c * z) % (b * c) * k, where no two terms else are one."""
+    mods = [(t, k) for t, k in sum_.terms if constant_mod(t)]
+    for (term, k), (other, scale) in permutations(mods, 2):
+        size = divisor(term)
+        if scale != k * size:
+            continue
+        shifted = linear(other.src[0])
+        for quotient, times in shifted.terms:
+            x = _dividend(quotient, size, term.src[0]) if times == 1 else None
+            if x is not None:
+                whole = linear(x).plus(shifted.add(quotient, -1), size)
+                merged = compact(whole) % (divisor(other) * size)
+                yield sum_.plus(Linear(((term, k), (other, scale)), 0), -1).plus(linear(merged), k)
 
 
 def _dividend(quotient: UOp, size: int, like: UOp) -> UOp | None:

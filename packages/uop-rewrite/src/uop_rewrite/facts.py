@@ -7,11 +7,13 @@ from typing import NamedTuple, TypeAlias
 
 from uop_ir import Kind, Ops, UOp
 
+from .bounds import bounds
 from .comparison import FALSE, TRUE, complement
 from .linear import Linear, linear, ordered
 from .pattern import COMPARISONS
 
-#: The terms of a sum without its constant, in their order, the first with a positive coefficient.
+#: The terms of a sum without its constant and without a common factor, in their order; the first coefficient is
+#: positive.
 Terms: TypeAlias = "tuple[tuple[UOp, int], ...]"
 #: Both ends are included; None where there is none.
 Span: TypeAlias = "tuple[int | None, int | None]"
@@ -44,13 +46,17 @@ def _fact(clause: UOp) -> Fact | None:
     sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)
     if not sum_.terms:
         return None
-    terms, limit = tuple(ordered(sum_.terms)), -sum_.constant
+    ranked, limit = ordered(sum_.terms), -sum_.constant
     least = None if clause.op is Ops.CMPLT else limit
     greatest = limit - 1 if least is None else limit
-    if terms[0][1] > 0:
-        return Fact(terms, (least, greatest), Linear(terms, 0).interval())
-    terms = tuple([(t, -k) for t, k in terms])
-    return Fact(terms, (-greatest, None if least is None else -least), Linear(terms, 0).interval())
+    factor = sum_.divisors()
+    if ranked[0][1] > 0:
+        span: Span = None if least is None else -(-least // factor), greatest // factor
+    else:  # the other way round
+        span = -(greatest // factor), None if least is None else -least // factor
+        factor = -factor
+    terms = tuple([(t, k // factor) for t, k in ranked])
+    return Fact(terms, span, Linear(terms, 0).interval())
 
 
 class Facts:
@@ -102,25 +108,35 @@ def _decide(condition: UOp, said: Fact, sums: Mapping[Terms, Fact]) -> UOp | Non
 
 
 def _interval(said: Fact, sums: Mapping[Terms, Fact]) -> tuple[int, int]:
-    """Bounds of the terms of a fact: their own, or those of what is known of a part of them, and of what is left."""
-    least, greatest = low, high = said.whole
+    """Bounds of the terms of a fact: each by what is known of it alone, some together where that says more."""
     coefficients = dict(said.terms)
-    for terms, (_, (lo, hi), (widest_lo, widest_hi)) in sums.items():
+    ends = {term: _ends(term, k, sums) for term, k in said.terms}
+    low, high = map(sum, zip(*ends.values(), strict=True))
+    least, greatest = low, high
+    for terms, (_, (lo, hi), _) in sums.items():
         first, k = terms[0]
-        if first not in coefficients or len(terms) > len(coefficients):
+        if not 1 < len(terms) <= len(coefficients) or first not in coefficients:
             continue
         factor, rest = divmod(coefficients[first], k)
         if rest or any(coefficients.get(t) != factor * j for t, j in terms):
             continue
-        lower = None if lo is None else factor * (lo - widest_lo)
-        upper = None if hi is None else factor * (hi - widest_hi)
         if factor < 0:
-            lower, upper = upper, lower
-        if lower is not None:
-            least = max(least, low + lower)
-        if upper is not None:
-            greatest = min(greatest, high + upper)
+            lo, hi = hi, lo
+        if lo is not None:
+            least = max(least, low - sum(ends[t][0] for t, _ in terms) + factor * lo)
+        if hi is not None:
+            greatest = min(greatest, high - sum(ends[t][1] for t, _ in terms) + factor * hi)
     return least, greatest
+
+
+def _ends(term: UOp, k: int, sums: Mapping[Terms, Fact]) -> tuple[int, int]:
+    """The least and the greatest value of k * term, from what is known of the term."""
+    low, high = bounds(term)
+    said = sums.get(((term, 1),))
+    if said is not None:
+        lo, hi = said.span
+        low, high = low if lo is None else max(lo, low), high if hi is None else min(hi, high)
+    return (k * low, k * high) if k > 0 else (k * high, k * low)
 
 
 def together(facts: Sequence[Fact]) -> Fact:

@@ -95,9 +95,12 @@ def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
             new = _narrow(said, number)
             if new is not None:
                 narrow[term] = new
-    if narrow:
-        back = {v: t for t, v in narrow.items() if v.op is not Ops.CONST}
-        node = _better(node, simplify(simplify(node.substitute(narrow)).substitute(back)))
+    # a variable in the place of `r % c` would hide what is known of r
+    plain = {t: v for t, v in narrow.items() if t.op in (Ops.RANGE, Ops.PARAM)}
+    for some in [plain, narrow] if len(plain) < len(narrow) else [narrow]:
+        if some:
+            back = {v: t for t, v in some.items() if v.op is not Ops.CONST}
+            node = _better(node, simplify(simplify(node.substitute(some)).substitute(back)))
     for number, said in enumerate(facts.sums.values()):
         if len(said.terms) > 1:
             node = _under_sum(node, said, number, simplify)

@@ -9,7 +9,7 @@ from uop_ir import Ops, UOp, fold
 
 from .bounds import values
 from .casts import bitcasts, lossless
-from .comparison import FALSE, TRUE, complement, negated
+from .comparison import FALSE, TRUE, complement, length, negated
 from .engine import graph_rewrite
 from .guards import clauses, conjunction, disjunction, given
 from .index_rules import index_rules
@@ -124,6 +124,12 @@ def _opposite(x: UOp, y: UOp) -> bool:
     return (x.op is not Ops.CMPLT or y.op is Ops.CMPLT) and negated(x) is y
 
 
+def _shorter(n: UOp, z: UOp, o: UOp) -> UOp | None:
+    """The choice by the negation of its condition, where that has fewer nodes."""
+    other = negated(n)
+    return None if other is None or length(other) >= length(n) else other.where(o, z)
+
+
 def _unless(op: Ops, z: UOp, x: UOp) -> UOp | None:
     other = negated(z)
     return None if other is None else UOp(op, (other, x))
@@ -210,6 +216,8 @@ identities = RuleSet(
         # where(not z, x, y) == where(z, y, x)
         Rule("swapped choice", WHERE(CMPNE(z, a), x, y), lambda z, a, x, y: z.where(y, x),
              when=_true),
+        # where(x < y, z, o) == where(y < x + 1, o, z)        integers: no NaN
+        Rule("choice by the shorter condition", WHERE(CMPLT(x, y).named("n"), z, var("o")), _shorter),
         # where(z, where(z, x, y), n) == where(z, x, n), where(z, x, where(z, y, n)) == where(z, x, n)
         Rule("chosen twice", WHERE(z, WHERE(z, x, y), n), lambda z, x, n: z.where(x, n)),
         Rule("refused twice", WHERE(z, x, WHERE(z, y, n)), lambda z, x, n: z.where(x, n)),

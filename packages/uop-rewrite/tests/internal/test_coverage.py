@@ -55,6 +55,7 @@ EXAMPLES: dict[str, Callable[[UOp, UOp, UOp, UOp], UOp]] = {
     "chosen": lambda i, f, p, q: UOp.const(dtypes.bool, False).where(f, f * f),
     "same choice": lambda i, f, p, q: p.where(f, f),
     "swapped choice": lambda i, f, p, q: p.ne(True).where(f, f * f),
+    "choice by the shorter condition": lambda i, f, p, q: (V < V * N + 1).where(f, f * f),
     "chosen twice": lambda i, f, p, q: p.where(p.where(f, f * f), f + f),
     "refused twice": lambda i, f, p, q: p.where(f + f, p.where(f, f * f)),
     "both": lambda i, f, p, q: p.where(q.where(f, f * f), f * f),
