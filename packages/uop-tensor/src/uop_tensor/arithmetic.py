@@ -10,6 +10,7 @@ from uop_ir import DType, Ops, UOp, dtypes
 from . import compose, shapes
 from .errors import TensorError
 from .graph import broadcast_to, with_gradient_of
+from .promotion import refuse_bool
 from .value import Operand, Value, float_operand, operands
 
 #: What stands for an op on bool, as in NumPy.
@@ -37,8 +38,7 @@ def _floor_divide(method: str, x: UOp, y: UOp) -> UOp:
 def _power(method: str, x: UOp, y: UOp) -> UOp:
     if x.dtype.is_float:
         return compose.power(x, y)
-    if x.dtype is dtypes.bool:
-        raise TensorError(f"{method}: operands of dtype bool", remedy="cast them to a number")
+    refuse_bool(method, x.dtype)
     return compose.integer_power_of(x, y)
 
 

@@ -197,11 +197,11 @@ class Creation(Rearrange):
 
     def tril(self, diagonal: int = 0) -> Self:
         """The last two axes with zeros above a diagonal."""
-        return self._of(_lower("tril", self.shape, diagonal).where(self.uop, 0))
+        return self._of(_lower_of("tril", self.shape, diagonal).where(self.uop, 0))
 
     def triu(self, diagonal: int = 0) -> Self:
         """The last two axes with zeros below a diagonal."""
-        return self._of(_lower("triu", self.shape, diagonal - 1).where(self.uop.const_like(0), self.uop))
+        return self._of(_lower_of("triu", self.shape, diagonal - 1).where(self.uop.const_like(0), self.uop))
 
 
 def sizes(method: str, given: Sequence[object]) -> tuple[int, ...]:
@@ -212,13 +212,17 @@ def sizes(method: str, given: Sequence[object]) -> tuple[int, ...]:
     return shape
 
 
-def _lower(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:
-    """Where column <= row + diagonal."""
+def lower(rows: int | UOp, columns: int | UOp, diagonal: int = 0) -> UOp:
+    """Where column <= row + diagonal, in a matrix."""
+    limit = count(rows, dtypes.i32).reshape((rows, 1)) + (diagonal + 1)
+    return count(columns, dtypes.i32) < limit
+
+
+def _lower_of(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:
     if len(shape) < 2:
         raise TensorError(f"{method}: a tensor of shape {shape}", remedy="it needs two axes or more")
     rows, columns = shape[-2:]
-    limit = count(rows, dtypes.i32).reshape((rows, 1)) + (diagonal + 1)
-    return count(columns, dtypes.i32) < limit
+    return lower(rows, columns, diagonal)
 
 
 def _linspace(method: str, start: float, stop: float, steps: int, dtype: DType, endpoint: bool) -> UOp:

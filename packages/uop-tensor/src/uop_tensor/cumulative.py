@@ -13,7 +13,7 @@ from typing import Self
 from uop_ir import REDUCE_IDENTITY, DType, Ops, UOp, dtypes
 
 from . import compose, shapes
-from .creation import count
+from .creation import count, lower
 from .errors import TensorError
 from .graph import detach, fold, shape_of, unsqueezed, with_gradient_of
 from .padding import constant
@@ -106,8 +106,7 @@ class Cumulative(Reduction):
 def running(x: UOp, op: Ops, axis: int) -> UOp:
     """The folds of the elements up to each one of an axis."""
     n = shape_of(x)[axis]
-    up_to = count(n, dtypes.i32).reshape((n, 1)) + 1
-    mask = (count(n, dtypes.i32) < up_to).reshape((n, n, *(1,) * (x.ndim - axis - 1)))
+    mask = lower(n, n).reshape((n, n, *(1,) * (x.ndim - axis - 1)))
     return fold(mask.where(unsqueezed(x, axis), REDUCE_IDENTITY[op](x.dtype)), op, (axis + 1,))
 
 

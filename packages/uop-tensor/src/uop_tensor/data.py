@@ -15,7 +15,8 @@ from .memory import new_buffer
 from .promotion import DEFAULT, with_number
 
 Number: TypeAlias = "bool | int | float"
-Data: TypeAlias = "Number | Sequence[Any] | npt.NDArray[Any] | np.generic"
+Array: TypeAlias = "npt.NDArray[Any]"
+Data: TypeAlias = "Number | Sequence[Any] | Array | np.generic"
 
 
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
@@ -41,7 +42,7 @@ def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     return from_array(array.astype(dtype.numpy), device)
 
 
-def _array(data: object) -> npt.NDArray[Any]:
+def _array(data: object) -> Array:
     """Nested lists as an array."""
     try:
         array = np.asarray(data)
@@ -54,7 +55,7 @@ def _array(data: object) -> npt.NDArray[Any]:
     return array
 
 
-def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:
+def from_array(array: Array, device: str | None = None) -> UOp:
     """A copy of an array in memory of a device. Raises TensorError for a NumPy dtype without counterpart."""
     dtype = dtype_of(array)
     backend = get_backend(device)
@@ -63,7 +64,7 @@ def from_array(array: npt.NDArray[Any], device: str | None = None) -> UOp:
     return buffer.reshape(array.shape)
 
 
-def dtype_of(array: npt.NDArray[Any]) -> DType:
+def dtype_of(array: Array) -> DType:
     """The dtype of an array. Raises TensorError for a NumPy dtype without counterpart."""
     try:
         return from_numpy(array.dtype)

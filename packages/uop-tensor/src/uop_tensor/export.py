@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from uop_ir import BackendError, Plan, UOp, UopError, get_backend
 
 from .captured import Captured
+from .data import Array
 from .jit import Jitted
 from .jit_tree import Tree, flatten
 from .live import JitError
@@ -27,7 +27,6 @@ from .trace import scalar_param, trace
 
 #: The Python ints that an i32 holds.
 I32 = range(-(1 << 31), 1 << 31)
-Array = npt.NDArray[Any]
 
 
 class Exporter(Protocol):

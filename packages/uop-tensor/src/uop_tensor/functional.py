@@ -10,7 +10,7 @@ import numpy.typing as npt
 from uop_ir import Ops, UOp, dtypes
 
 from . import shapes
-from .creation import count
+from .creation import lower
 from .errors import TensorError
 from .graph import fold
 from .promotion import accumulator, promote, refuse_bool
@@ -90,9 +90,7 @@ class Functional(Resizing):
             raise TensorError("attention: both a mask and is_causal", remedy="give one of them")
         scores = self @ key.mT * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
         if is_causal:
-            rows, columns = scores.shape[-2:]
-            keep = count(columns, dtypes.i32) < count(rows, dtypes.i32).reshape((rows, 1)) + 1
-            scores = self._of(keep.where(scores.uop, -math.inf))
+            scores = self._of(lower(*scores.shape[-2:]).where(scores.uop, -math.inf))
         elif mask is not None:
             scores = mask.where(scores, -math.inf) if mask.dtype is dtypes.bool else scores + mask
         return scores.softmax(-1) @ value

@@ -11,14 +11,14 @@ import numpy as np
 from uop_ir import DType, Ops, UOp, dtypes
 
 from . import compose, shapes
-from .data import Number, from_array
+from .data import Array, Number, from_array
 from .errors import TensorError
 from .graph import broadcast_to, detach, known_device, shape_of, with_gradient_of
 from .indexing import as_value
 from .masks import Masks
 from .picking import grouped, picked, picked_along, replaced_along
 from .promotion import accumulator, promote
-from .selection import Array, checked, device_positions, host_positions
+from .selection import checked, device_positions, host_positions
 from .value import Value
 
 Positions: TypeAlias = "Value | Sequence[Any] | Array | int"

@@ -9,7 +9,7 @@ import numpy as np
 from uop_ir import DType, UOp, dtypes
 
 from .cumulative import Cumulative
-from .data import Number, from_array
+from .data import Array, Number, from_array
 from .errors import TensorError
 from .gradient import RULES
 from .graph import broadcast_to, detach, known_device, shape_of, stored
@@ -17,7 +17,7 @@ from .live import capture
 from .memory import numel
 from .picking import replaced
 from .promotion import DEFAULT, with_number
-from .selection import Array, Item, as_items, is_mask, select
+from .selection import Item, as_items, is_mask, select
 from .value import Value, grad_enabled
 
 

@@ -9,14 +9,13 @@ import numpy as np
 from uop_ir import DType, UOp, dtypes
 
 from . import shapes
-from .data import Number, from_array
+from .data import Array, Number, from_array
 from .einsum import diagonal
 from .errors import TensorError
 from .graph import broadcast_to, known_device, shape_of
 from .indexing import Indexing, as_value
 from .memory import numel
 from .picking import one_hot, picked
-from .selection import Array
 from .value import Value
 from .windows import cut
 

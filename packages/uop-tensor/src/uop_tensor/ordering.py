@@ -10,13 +10,12 @@ import numpy as np
 from uop_ir import Ops, UOp, dtypes
 
 from . import compose, shapes
-from .data import Number, from_array
+from .data import Array, Number, from_array
 from .errors import TensorError
 from .gather import Gather
 from .graph import broadcast_to, known_device, shape_of
 from .picking import grouped, picked, picked_along, wrapped
 from .promotion import DEFAULT, accumulator, as_float, promote
-from .selection import Array
 from .sorting import order
 from .value import Operand, Value, device_beside, strong
 from .windows import cut

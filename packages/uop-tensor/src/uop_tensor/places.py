@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from uop_ir import UOp, dtypes
 
 from . import compose
 from .conv import Each, check_windows, each
 from .creation import count
+from .data import Array
 from .errors import TensorError
 from .graph import shape_of
 from .padding import constant
 from .windows import Sizes
-
-Array: TypeAlias = "npt.NDArray[Any]"
 
 
 class Places(NamedTuple):

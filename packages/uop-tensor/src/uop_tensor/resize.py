@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, isfinite
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from .conv import Each, each
+from .data import Array
 from .errors import TensorError
 from .promotion import accumulator, as_float
 from .shapes import integers
 from .unpool import Unpooling
 
-Array: TypeAlias = "npt.NDArray[Any]"
 #: For how many axes of space a mode is meant.
 RANKS: dict[str, tuple[int, ...]] = {
     "nearest": (1, 2, 3),

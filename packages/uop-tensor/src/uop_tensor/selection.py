@@ -9,13 +9,12 @@ from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from uop_ir import UOp, dtypes
 from uop_ir import index as as_index
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
-from .data import from_array
+from .data import Array, from_array
 from .errors import PositionError, TensorError
 from .graph import broadcast_to, known_device, shape_of, unsqueezed
 from .picking import picked, wrapped
@@ -23,7 +22,6 @@ from .shapes import broadcast, size_of
 from .value import Value
 from .windows import cut, every
 
-Array: TypeAlias = "npt.NDArray[Any]"
 Item: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | Array | None"
 #: The elements of a mask; what reads them raises JitError while jit traces.
 Read: TypeAlias = "Callable[[Value], Array]"
