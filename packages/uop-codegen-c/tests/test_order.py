@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, Machine, linearize, stages
-from uop_ir import AddrSpace, Kind, Ops, UOp, call_params, dtypes, run_program
+from uop_codegen_c import Freedoms, Machine, linearize, settings, stages
+from uop_ir import AddrSpace, Kind, Ops, UOp, call_params, dtypes, override, run_program
 
 F32 = dtypes.f32
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -234,3 +234,14 @@ def test_any_order_that_the_graph_allows_stores_the_same(name: str, free: Freedo
         assert sorted(map(id, other)) == sorted(map(id, order))
         for a, b in zip(result(other), want, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_strict_sum_is_folded_from_left_to_right(run_cpu: Callable[..., Any]) -> None:
+    """With vectors along another axis or none: as many lanes as there are would each have a part of it."""
+    given = np.random.default_rng(0).standard_normal((3, 1000)).astype(np.float32)
+    want = np.add.accumulate(given, 1, dtype=np.float32)[:, -1]
+    body = kernel(param(1, 3, 1000).reduce(Ops.ADD, 1))
+    arrays = [np.zeros(3, np.float32), given.reshape(-1)]
+    with override(settings, strict=1):
+        np.testing.assert_array_equal(run_cpu(body, arrays)[0], want)
+    assert not np.array_equal(run_cpu(body, arrays)[0], want), "the freedom to reassociate is not taken"

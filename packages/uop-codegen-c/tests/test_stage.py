@@ -112,6 +112,21 @@ def test_a_sum_that_fills_scratch_for_each_term_is_not_split_over_lanes(run_cpu:
     assert out[0] == (2 * (given + given[::-1])).max(0).sum()
 
 
+@pytest.mark.parametrize("summed", [False, True], ids=["last axis", "reduction"])
+def test_an_axis_inside_of_which_scratch_is_filled_has_no_lanes(
+    run_cpu: Callable[..., Any], summed: bool
+) -> None:
+    """Along that axis memory is contiguous, so that there would be vectors but for the scratch memory."""
+    row = local(param(1, 3, 6, 64).permute((0, 2, 1)) * 2.0)
+    value = (row * row.flip((False, False, True))).reduce(Ops.ADD, 1)
+    given = np.random.default_rng(0).integers(-9, 9, (3, 6, 64)).astype(np.float32)
+    want = (4 * given * given[:, ::-1]).sum(1)
+    if summed:
+        value, want = value.reduce(Ops.ADD, 1), want.sum(1)
+    (out, _) = run_cpu(kernel(value), [np.zeros(want.size, np.float32), given.reshape(-1)])
+    np.testing.assert_array_equal(out, want.reshape(-1))
+
+
 def test_what_is_staged_is_computed_once() -> None:
     """The root of a left operand once an element, not once a product; of exponentials, one an element."""
     once, again = kernel(matmul(local(ROOT), Y)), kernel(matmul(ROOT, Y))
