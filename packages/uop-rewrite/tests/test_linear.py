@@ -51,6 +51,7 @@ def test_the_node_of_a_form_reads_like_a_persons() -> None:
         ((R // 5 + R // 4 + R) // 8, (R // 5 + R // 4 + R) // 8),
         # a choice has the shorter of a condition and its negation
         ((V < V * W + 1).where(R, Q), (V * W < V).where(Q, R)),
+        ((R < Q + 1).where(UOp.const(dtypes.index, 7), V), (Q < R).where(V, 7)),
     ],
     ids=str,
 )
@@ -59,6 +60,11 @@ def test_fewer_nodes(kit: Any, before: UOp, after: UOp) -> None:
     assert new is graph_rewrite(after, symbolic)
     assert len(new.toposort()) <= len(after.toposort())
     kit.agree(before, new)
+
+
+def test_a_mask_is_no_choice_the_other_way_round() -> None:
+    mask = (R < Q + 1).where(V, 0)
+    assert graph_rewrite(mask, symbolic) is mask
 
 
 def test_ranges_of_one_number_have_one_order() -> None:

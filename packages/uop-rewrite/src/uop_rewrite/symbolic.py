@@ -125,8 +125,8 @@ def _opposite(x: UOp, y: UOp) -> bool:
 
 
 def _shorter(n: UOp, z: UOp, o: UOp) -> UOp | None:
-    """The choice by the negation of its condition, where that has fewer nodes."""
-    other = negated(n)
+    """The choice by the negation of its condition, where that has fewer nodes; a mask stays one: z or a constant."""
+    other = None if o.op is Ops.CONST else negated(n)
     return None if other is None or length(other) >= length(n) else other.where(o, z)
 
 
