@@ -6,6 +6,7 @@ import dis
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from inspect import Parameter
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -30,6 +31,13 @@ def marked_arguments(
     for name in (*static, *sizes):
         if name not in signature.parameters:
             raise TensorError(f"jit: {name!r} is no parameter of {signature}")
+        if signature.parameters[name].kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise TensorError(
+                f"jit: {name!r} of {signature} is as many arguments as are given",
+                remedy="give what is static, or a size, a parameter of its own",
+            )
+        if name in static and name in sizes:
+            raise TensorError(f"jit: {name!r} is both static and a size", remedy="choose one")
     marks: dict[str, Callable[[object], object]] = dict.fromkeys(static, Static)
     for name, given in sizes.items():
         bounds: object = given
