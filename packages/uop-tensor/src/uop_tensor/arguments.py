@@ -24,13 +24,22 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Array": ("an array", lambda x: isinstance(x, np.ndarray)),
     "Sequence": ("a sequence", lambda x: _is_sequence(x)),
     "ints": ("a sequence of ints", lambda x: _is_sequence(x) and all(_is_number(n, "__index__") for n in x)),
+    "numbers": (
+        "a sequence of numbers",
+        lambda x: _is_sequence(x) and all(_is_number(n, "__float__") for n in x),
+    ),
     "pairs": (
         "a sequence of pairs of ints, or None",
         lambda x: _is_sequence(x) and all(p is None or _is_sequence(p) for p in x),
     ),
 }
 #: Sequences whose elements are looked at; what others hold is left to the method.
-_SEQUENCES = {"Sequence[int]": "ints", "tuple[int, ...]": "ints", "Sequence[tuple[int, int] | None]": "pairs"}
+_SEQUENCES = {
+    "Sequence[int]": "ints",
+    "tuple[int, ...]": "ints",
+    "Sequence[float]": "numbers",
+    "Sequence[tuple[int, int] | None]": "pairs",
+}
 #: Annotations by other names.
 _MEANINGS = {
     "Self": "Tensor",

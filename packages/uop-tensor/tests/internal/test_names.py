@@ -55,6 +55,10 @@ def test_what_is_neither_or_both() -> None:
         (lambda x: x.split(((1, 1), (1, 1))), r"split: sizes=.* \(give an int or a sequence of ints\)"),
         (lambda x: x.pad(5, mode="reflect"), "pad: padding=5"),
         (lambda x: x.sum(keepdim=np.ones(3)), r"sum: keepdim of type ndarray \(give a bool\)"),
+        (
+            lambda x: x.quantile([[0.5], [0, 1]]),
+            r"quantile: q=.* \(give a number or a sequence of numbers or",
+        ),
         (lambda x: x.one_hot(math.inf), "one_hot: "),
         (lambda x: xp.zeros_like("a"), r"zeros_like: x='a' \(give a Tensor\)"),
         (lambda x: xp.reshape(x, 3.5), r"reshape: shape=3.5"),
