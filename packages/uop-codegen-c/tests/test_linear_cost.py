@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, generate, linearize, settings, stages
-from uop_ir import REDUCE_IDENTITY, AddrSpace, Ops, UOp, call_params, dtypes, override, run_program
+from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, call_params, dtypes, override, run_program
 
 F32, I32 = dtypes.f32, dtypes.i32
 STRICT = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -372,3 +372,15 @@ def test_a_scatter_by_a_type_that_does_not_hold_all_values(run_cpu: Callable[...
     want = (np.arange(values)[:, None] % 256 == where).sum(1)
     body = kernel(mask.cast(I32).reduce(Ops.ADD, 1))
     np.testing.assert_array_equal(run_cpu(body, [np.ones(values, np.int32), where])[0], want)
+
+
+def test_a_fold_of_what_the_loop_itself_stores_stays_where_it_is() -> None:
+    """Loops written by hand: each sum reads what those before it have stored. A walk would begin with all of it zero."""
+    out, at = UOp.param(0, 6, I32), UOp.param(1, 6, I32)
+    v, n = UOp.range(6, 0, AxisType.LOOP), UOp.range(6, 1, AxisType.REDUCE)
+    chosen = at.index(n).load().eq(v.cast(I32)).where(out.index(n).load(), 0)
+    root = UOp.sink(out.index(v).store(chosen.reduce(Ops.ADD, 0, (n,))).end(v))
+    *_, (_, lowered) = stages(root, STRICT, first="carry")
+    got = np.arange(1, 7, dtype=np.int32)
+    run_program(linearize(lowered), {out: got, at: np.array([1, 0, 3, 0, 5, 0], np.int32)})
+    assert got.tolist() == [12, 12, 0, 0, 0, 0]
