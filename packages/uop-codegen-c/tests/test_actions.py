@@ -129,8 +129,8 @@ def test_an_illegal_action_is_refused_with_the_reason(schedule: str, reason: str
     [
         ("split 0 100 upcast; split 1 100 upcast", "10000 copies"),
         ("stage 1 (0, 2)", "a tile of 4400000 bytes"),
-        ("stage 1 (2,); split 0 500 upcast", "500 copies"),
-        ("stage 1 (2,); split 0 250 upcast; stage 2 (2,)", "bytes of scratch memory"),
+        ("split 0 500 upcast; split 2 3 unroll", "1500 copies"),
+        ("stage 1 (2,); split 0 250 upcast", "1100000 bytes of scratch memory"),
     ],
 )
 def test_what_would_be_too_much_is_refused(schedule: str, reason: str) -> None:

@@ -1,38 +1,38 @@
 """Optimize: choose a schedule of axis actions for a kernel, from strides and sizes alone. Week 6.
 
-The choices, in order. Vectors go along the last output axis where the memory is contiguous along it; an operand that
-is contiguous along the reduction instead is first staged in the other order, if it is read often enough. A reduction
-keeps a tile of accumulators in registers. A reduction that no output axis can vectorize is split over lanes, if it may
-be reassociated. The outermost output axis is shared by threads where the kernel is worth their start.
+The choices, in order. Vectors go along the last output axis where the memory is contiguous along it. A reduction keeps
+a tile of accumulators in registers. An operand that many rows read is packed: the last axis is cut into pieces of the
+tile's width, and each is copied to local memory in the order of its use; else one that is contiguous along the
+reduction is staged whole, if it is read often enough. A reduction that no output axis can vectorize is split over
+lanes, if it may be reassociated. The outermost output axis is shared by threads where the kernel is worth their start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from math import prod
 
-from uop_ir import AxisType, Kind, Limits, Ops, UOp, settings
-from uop_rewrite import linear
+from uop_ir import AxisType, Limits, Ops, UOp, settings
 
-from .actions import Checked, Retype, Split
-from .demands import simplify
+from .actions import Checked, Reorder, Retype, Split
 from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
+from .nests import Loops, inside, stride, work
 from .schedule import Schedule, apply_schedule
 from .schedule_legal import extent, find_range, holds_scratch
 from .schedule_memory import Stage
 from .text_size import LIMIT, characters
+from .tile_shape import best_tile
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
 THREAD_WORK = 200_000
-#: Scalar operations that one op stands for in this count; the others count once.
-WORK = {Ops.EXP2: 20, Ops.LOG2: 30, Ops.SIN: 40, Ops.DIV: 4, Ops.SQRT: 4, Ops.RECIP: 4}
 #: A staged operand must be read at least so many times as often as it is filled.
 STAGE_REUSE = 8
 #: Accumulator vectors of a reduction over lanes.
 ACCUMULATORS = 4
-#: Rows and vectors of a tile of accumulators that are tried.
-ROWS, VECTORS = (8, 6, 5, 4, 3, 2, 1), (4, 3, 2, 1)
+#: An operand is packed if it is of more bytes than this, which a first cache keeps, and so many rows read it; more
+#: where it is contiguous already and each of several parts is packed anew, as in a convolution.
+PACKED_BYTES, PACKED_ROWS, PACKED_ROWS_OF_PARTS = 16_384, 32, 96
 
 
 def optimize(
@@ -62,50 +62,6 @@ def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[Schedule, UOp]:
     return Schedule(tuple(scheduler.actions)), scheduler.root
 
 
-def stride(load: UOp, r: UOp, lanes: int = 1) -> int | None:
-    """By how many elements a load or a store moves when a range does; None where it is no constant number.
-
-    With `lanes`: when the range moves within an aligned group of so many values, such as those of a vector.
-    """
-    position = load.src[0].src[1]
-    total = _coefficient(position, r)
-    if total is None and lanes > 1 and extent(r) % lanes == 0:
-        group, lane = UOp.range(extent(r) // lanes, -1), UOp.range(lanes, -2)
-        return _coefficient(simplify(position.substitute({r: group * lanes + lane})), lane)
-    return total
-
-
-def _coefficient(position: UOp, r: UOp) -> int | None:
-    total = 0
-    for term, k in linear(position).terms:
-        if term is r:
-            total += k
-        elif r in open_ranges(term):
-            return None
-    return total
-
-
-def work(end: UOp) -> int:
-    """Scalar operations of a loop nest, at the greatest sizes."""
-    total = 0
-    for node in end.toposort():
-        if node.dtype.kind not in (Kind.VOID, Kind.INDEX) and node.op is not Ops.CONST:
-            times = WORK.get(node.op, 1)
-            for r in open_ranges(node.src[0] if node.op is Ops.REDUCE else node):
-                times *= extent(r)
-            total += times
-    return total
-
-
-@dataclass(frozen=True)
-class Loops:
-    """A loop nest as it is now: its END, the loads from arguments, and the reductions."""
-
-    end: UOp
-    loads: tuple[UOp, ...]
-    reductions: tuple[UOp, ...]
-
-
 class Scheduler:
     """Chooses actions for one program and applies them as it goes."""
 
@@ -126,16 +82,18 @@ class Scheduler:
         loads = tuple(n for n in order if n.op is Ops.LOAD and n.src[0].src[0].op is Ops.PARAM)
         return Loops(end, loads, tuple(n for n in order if n.op is Ops.REDUCE))
 
-    def nest(self, numbers: list[int]) -> None:
-        """Choose for one loop nest, whose ranges have these numbers, outermost first."""
+    def nest(self, numbers: list[int], lanes: int = 0) -> None:
+        """Choose for one loop nest, whose ranges have these numbers, outermost first; of vectors of at most `lanes`."""
         loops = self.look(numbers)
         itemsize = max(n.src[1].dtype.itemsize for n in loops.end.toposort() if n.op is Ops.STORE)
-        lanes = self.machine.vector_bytes // max(4, itemsize)
+        lanes = min(lanes or self.machine.vector_bytes, self.machine.vector_bytes // max(4, itemsize))
         free = [r for n in numbers if (r := find_range(self.root, n)).arg[1] is AxisType.LOOP]
         fixed = [int(r.arg[0]) for r in free if r.src[0].op is Ops.CONST]
         last = numbers[-1]
         tiled = False
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
+            if fixed == numbers and self.pack(loops, numbers, lanes):
+                return
             self.stage(numbers, last, lanes)
             loops = self.look(numbers)
             tiled = self.contiguous(loops, last, lanes) and not self.holds_scratch(last)
@@ -143,6 +101,87 @@ class Scheduler:
             self.lanes_of_reductions(self.look(numbers), None if not tiled else last, lanes)
         if tiled:
             self.tile(self.look(numbers), numbers, fixed, lanes)
+
+    def pack(self, loops: Loops, numbers: list[int], lanes: int) -> bool:
+        """Cut the last axis into pieces of a tile's width, and copy each of what all rows read. Whether that was done."""
+        last, outputs = numbers[-1], loops.end.src[1:]
+        r = find_range(self.root, last)
+        row = (
+            self.row_axis(loops, numbers, numbers)
+            if any(r in open_ranges(n) for n in loops.reductions)
+            else None
+        )
+        if row is None or any(n.op is Ops.ALLOC for n in loops.end.toposort()):
+            return False
+        rows = find_range(self.root, row)
+        packed = [
+            n
+            for n in loops.loads
+            if r in open_ranges(n) and not {rows} & open_ranges(n) and inside(n, outputs)
+        ]
+        depends = frozenset[UOp]().union(*map(open_ranges, packed))
+        before = [n for n in numbers if n != last and find_range(self.root, n) in depends]
+        behind = [n for n in numbers if n != last and n not in before]
+        lies = all(stride(n, r, lanes) == 1 for n in packed)
+        least = PACKED_ROWS_OF_PARTS if before and lies else PACKED_ROWS
+        depth = sum(n.dtype.itemsize * prod(map(extent, inside(n, outputs))) for n in packed)
+        if (
+            prod(extent(find_range(self.root, n)) for n in behind) < least
+            or depth * extent(r) <= PACKED_BYTES
+            or any(q.src[0].op is not Ops.CONST for n in packed for q in inside(n, outputs))
+            or not all(n in packed or stride(n, r, lanes) in (0, 1) for n in loops.loads)
+            or any(n.op is Ops.STORE and stride(n, r) is None for n in loops.end.toposort())
+        ):
+            return False
+        height, vectors = self.shape_of_tile(loops, row, r, lanes, depth)
+        width = lanes * vectors
+        if depth * width > Limits.local_memory:
+            return False
+        piece, tail = self.cut(before, last, behind, width)
+        for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed}.items():
+            copy = next_number(self.root) + len(order)
+            self.do(Stage(slot, (*sorted(int(q.arg[0]) for q in order), piece)))
+            if all(stride(n, r, lanes) == 1 for n in packed if n.src[0].src[0].arg.slot == slot):
+                self.vectors(copy, lanes)
+        self.vectors(piece, lanes)
+        self.rows(row, height)
+        if tail is not None:
+            ends = [[int(q.arg[0]) for q in n.src[1:]] for n in self.root.src if n.op is Ops.END]
+            (rest,) = [n for n in ends if tail in n]
+            rest = [*(n for n in rest if n != tail), tail]
+            self.do(Reorder(tuple(rest)))
+            self.nest(rest, 1 << (extent(find_range(self.root, tail)).bit_length() - 1))
+        return True
+
+    def cut(self, before: list[int], last: int, behind: list[int], width: int) -> tuple[int, int | None]:
+        """Put the last axis around those `behind`, in pieces: the number of a piece, and of the loop over the rest."""
+        size = extent(find_range(self.root, last))
+        if size == width:
+            self.do(Reorder((*before, *behind, last)))
+            return last, None
+        self.do(
+            Reorder((last, *before, *behind))
+        )  # the rest is a nest of its own where this is the outermost
+        outer = next_number(self.root)
+        self.do(Split(last, width, AxisType.LOOP))
+        pieces = (outer,) if size >= 2 * width else ()
+        self.do(Reorder((*before, *pieces, *behind, outer + 1)))
+        return outer + 1, outer + 2 if size % width > 1 else None
+
+    def vectors(self, number: int, lanes: int) -> None:
+        """Make vectors of a range whose size they divide, side by side in registers."""
+        if extent(find_range(self.root, number)) > lanes:
+            self.do(Retype(number, AxisType.UPCAST))
+        self.split(number, lanes, AxisType.VECTOR)
+
+    def rows(self, number: int, height: int) -> None:
+        """Make a tile of so many values of a range, and another of the rest."""
+        size = extent(find_range(self.root, number))
+        tail = next_number(self.root) + 2
+        if height > 1:
+            self.split(number, height, AxisType.UPCAST)
+            if size % height > 1:
+                self.do(Retype(tail, AxisType.UPCAST))
 
     def threads(self) -> None:
         """Share the outermost axis of each nest that is worth the start of threads."""
@@ -236,8 +275,20 @@ class Scheduler:
         rows, vectors = self.shape_of_tile(loops, row, r, lanes) if tall else (1, 1)
         if row is not None and rows > 1:
             self.split(row, rows, AxisType.UPCAST)
+        size, tail = extent(r), next_number(self.root) + 2
         inner = self.split(last, lanes * vectors, AxisType.UPCAST)
         self.split(inner, lanes, AxisType.VECTOR)
+        if size % (lanes * vectors) > 1:
+            self.narrow(tail, lanes)
+
+    def narrow(self, number: int, lanes: int) -> None:
+        """Make vectors of what is left of a range, each as wide as it can be."""
+        size = extent(find_range(self.root, number))
+        lanes = min(lanes, 1 << (size.bit_length() - 1))
+        tail = next_number(self.root) + 2
+        self.split(number, lanes, AxisType.VECTOR)
+        if size % lanes > 1:
+            self.narrow(tail, lanes)
 
     def row_axis(self, loops: Loops, numbers: list[int], fixed: list[int]) -> int | None:
         """The innermost other output axis that some operand of a reduction does not move along."""
@@ -247,22 +298,21 @@ class Scheduler:
                 return number
         return None
 
-    def shape_of_tile(self, loops: Loops, row: int | None, last: UOp, lanes: int) -> tuple[int, int]:
-        """Rows and vectors whose accumulators and operands fit the registers, with the most products a load."""
-        best, found = (-1.0, 0), (1, 1)
+    def shape_of_tile(
+        self, loops: Loops, row: int | None, last: UOp, lanes: int, depth: int = 0
+    ) -> tuple[int, int]:
+        """Rows and vectors of a tile. With `depth`, bytes of a column to be packed, rows may be left over."""
         r = None if row is None else find_range(self.root, row)
-        height, width = 0 if r is None else extent(r), extent(last)
+        height, width = 1 if r is None else extent(r), extent(last)
         nodes = loops.end.toposort()
-        for rows in ROWS if height else (1,):
-            for vectors in VECTORS:
-                fits = rows * vectors + vectors + 1 <= self.machine.registers
-                if not fits or (rows > 1 and height % rows) or lanes * vectors > width:
-                    continue
-                waste = width % (lanes * vectors) // lanes
-                score = (rows * vectors / (rows + vectors) - 0.25 * waste, rows * vectors)
-                if score <= best:
-                    continue
-                copies = {last: vectors + (width % (lanes * vectors) > 0)} | ({} if r is None else {r: rows})
-                if rows * vectors == 1 or characters(nodes, copies, last, lanes) <= self.limit:
-                    best, found = score, (rows, vectors)
-        return found
+
+        def allowed(rows: int, vectors: int) -> bool:
+            if (height % rows and not depth) or depth * lanes * vectors > Limits.local_memory:
+                return False
+            rest = width % (lanes * vectors)
+            copies = {last: vectors + (rest > 0) + (rest >= lanes) + (rest % lanes).bit_count()}
+            if r is not None:
+                copies[r] = rows + height % rows
+            return characters(nodes, copies, last, lanes) <= self.limit
+
+        return best_tile(height, width, lanes, self.machine.registers, allowed)

@@ -15,7 +15,7 @@ COPIED = frozenset({AxisType.UNROLL, AxisType.UPCAST, AxisType.VECTOR})
 #: Axes whose sums are kept apart and added behind the loop, in another order.
 APART = frozenset({AxisType.UPCAST, AxisType.VECTOR})
 #: The most lanes of a vector, and the most copies that the ranges around a value may make of it.
-MOST_LANES, MOST_COPIES = 64, 256
+MOST_LANES, MOST_COPIES = 64, 1024
 #: Bytes of scratch memory, which is on the stack, that staged operands may take in all.
 MOST_STAGED = 4 * Limits.local_memory
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import generate, optimize
+from uop_codegen_c import Freedoms, Schedule, generate, optimize, stages
 from uop_codegen_c.machine import Machine
+from uop_codegen_c.tile_shape import best_tile
 from uop_ir import DType, Ops, UOp, call_params, dtypes
 
 MACHINES = [Machine(16, 16, 1), Machine(16, 32, 2), Machine(32, 16, 2), Machine(64, 32, 2)]
@@ -66,6 +67,8 @@ KERNELS: dict[str, UOp] = {
         param(1, (5, 64)).pad(((1, 1), (1, 1))).shrink(((0, 5), (0, 64)))
         + param(1, (5, 64)).pad(((1, 1), (1, 1))).shrink(((2, 7), (2, 66)))
     ),
+    "packed": kernel(matmul(param(1, (67, 65)), param(2, (65, 77)))),
+    "packed from a transpose": kernel(matmul(param(1, (50, 100)), param(2, (45, 100)).permute((1, 0)))),
     "convolution": kernel(convolution(param(1, (2, 6, 32)), param(2, (12, 18)))),
     "softmax": kernel(softmax(param(1, (3, 100)))),
     "sum": kernel(param(1, (3, 1001)).reduce(Ops.ADD, 1)),
@@ -95,6 +98,43 @@ def test_a_kernel_for_another_machine(
         np.testing.assert_allclose(got, want, rtol=1e-6)
     else:
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.vector_bytes}x{m.registers}")
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_schedule_that_is_chosen_is_legal(name: str, machine: Machine) -> None:
+    """The optimizer applies its actions unchecked; checked one by one they give the same program."""
+    root = next(root for name, root in stages(KERNELS[name]) if name == "bounds")
+    schedule, chosen = optimize.choose(root, Freedoms(), machine)
+    assert Schedule.parse(str(schedule)).apply(root, Freedoms()) is chosen
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [((1024, 1024, 16), (6, 2)), ((512, 512, 16), (6, 2)), ((2, 512, 16), (2, 4)), ((1, 512, 16), (1, 4))],
+)
+def test_a_tile_fits_the_registers_and_hides_the_latency(
+    shape: tuple[int, int, int], tile: tuple[int, int]
+) -> None:
+    height, width, registers = shape
+    assert best_tile(height, width, 8, registers, lambda rows, vectors: True) == tile
+
+
+def test_a_large_product_packs_what_all_rows_read(run_cpu: Callable[..., Any]) -> None:
+    """Pieces of 16 columns, tiles of 6 rows; 4 rows and 9 columns are left, tiles of their own."""
+    rows, columns, inner = 100, 41, 130
+    body = kernel(matmul(param(1, (rows, inner)), param(2, (inner, columns))))
+    root = next(root for name, root in stages(body) if name == "bounds")
+    schedule, _ = optimize.choose(root, Freedoms(), Machine(32, 16, 2))
+    text = str(schedule)
+    assert text.startswith("reorder (1, 0); split 1 16 loop; reorder (3, 0, 4); stage 2 (2, 4)")
+    assert text.count("stage") == 1
+    assert "retype 3 thread" in text
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-4, 4, (rows, inner)), rng.integers(-4, 4, (inner, columns))
+    given = [np.zeros(rows * columns), x.reshape(-1), w.reshape(-1)]
+    got = run_cpu(body, [a.astype(np.float32) for a in given])[0]
+    np.testing.assert_array_equal(got.reshape(rows, columns), x @ w)
 
 
 @pytest.mark.parametrize(("machine", "lanes"), [(Machine(16, 16, 1), 4), (Machine(64, 32, 1), 16)])
