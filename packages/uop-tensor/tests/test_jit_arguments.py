@@ -106,7 +106,7 @@ def test_static_parameters() -> None:
     assert f.traces == 3
     with pytest.raises(TensorError, match="'m' is no parameter"):
         jit(lambda n: n, static=["m"])
-    with pytest.raises(TensorError, match="'m' of .* is as many arguments as are given"):
+    with pytest.raises(TensorError, match=r"'m' of .* is as many arguments as are given"):
         jit(lambda *m: m, static=["m"])
     with pytest.raises(TensorError, match="'n' is both static and a size"):
         jit(lambda n: n, static=["n"], sizes={"n": (1, 2)})

@@ -121,10 +121,18 @@ def read_config(path: Path, options: type[TrainOptions]) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{path} is not TOML: {error}") from error
     types = {f.name: type(f.default) for f in fields(options)}
-    return {
-        name.replace("-", "_"): _typed(path, name, value, types, options.__name__)
-        for name, value in found.items()
-    }
+    rules = {f.name: f.metadata for f in fields(options)}
+    given = {}
+    for key, value in found.items():
+        name = key.replace("-", "_")
+        if name in given:
+            raise OptionError(f"{path}: {key} stands twice, with - and with _")
+        given[name] = _typed(path, key, value, types, options.__name__)
+        try:
+            check_option(name, given[name], rules[name])
+        except OptionError as error:
+            raise OptionError(f"{path}: {error}") from None
+    return given
 
 
 def _typed(path: Path, name: str, value: object, types: Mapping[str, type], kind: str) -> object:

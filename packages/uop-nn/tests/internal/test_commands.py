@@ -141,6 +141,8 @@ def test_texts_of_a_file_of_options_come_back(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("steps = 2.5", "steps must be of type int, not 2.5"),
+        ("dropout = 1.5", r"bad\.toml: --dropout must be less than 1, not 1.5"),
+        ("weight-decay = 0.1\nweight_decay = 0.2", "weight_decay stands twice"),
         ("steps = true", "steps must be of type int, not True"),
         ("lr = 'fast'", "lr must be of type float, not 'fast'"),
         ("stepz = 2", r"stepz is no option of this kind of run \(did you mean steps\?\)"),

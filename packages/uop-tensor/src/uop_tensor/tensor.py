@@ -13,7 +13,7 @@ from .data import Data, from_array, node_of
 from .errors import TensorError
 from .gradient import gradient
 from .graph import broadcast_to, detach, is_detached, known_device, stored
-from .live import LIVE, capture
+from .live import alive, capture
 from .memory import whole_buffer
 from .names import public_methods
 from .reading import Reading
@@ -129,11 +129,11 @@ class Tensor(Reading):
         return self
 
     def _rebind(self, new: UOp) -> None:
+        trace = capture()  # before a look at the value: where another thread traces, there is none
         old = whole_buffer(self.uop)
         if old is not None:
             self._assign_target = old
         self.uop = detach(new) if self._requires_grad else new
-        trace = capture()
         if trace is not None:
             trace.assigned(self)
 
@@ -237,7 +237,7 @@ def _open(node: UOp) -> bool:
 
 
 def _parameters() -> list[Tensor]:
-    return [t for t in LIVE if isinstance(t, Tensor) and t._requires_grad]
+    return [t for t in alive() if isinstance(t, Tensor) and t._requires_grad]
 
 
 def _seed(method: str, output: Tensor, seed: Tensor | None) -> UOp:
