@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_codegen_c import CpuBackend, Freedoms, Schedule, generate, settings
+from uop_codegen_c import (
+    CpuBackend,
+    Freedoms,
+    KernelSource,
+    Schedule,
+    generate,
+    linearize,
+    render,
+    settings,
+    stages,
+)
 from uop_ir import Ops, Plan, UOp, call_params, dtypes, format_uir, override, run_program
 from uop_ir import settings as ir_settings
 
@@ -63,6 +73,18 @@ def run_scheduled(cpu: CpuBackend) -> Runner:  # for its cache
         return run_on(backend, body, arrays)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def run_loops(cpu: CpuBackend) -> Runner:  # for its cache
+    """The same for a program of loops over memory, through the passes from the check of its accesses on."""
+
+    def lowered(body: UOp) -> KernelSource:
+        *_, (_, root) = stages(body, Freedoms(optimize=False, contract=False, reassociate=False), "bounds")
+        helpers, text = render("kernel", linearize(root), call_params(body))
+        return KernelSource("kernel", "\n\n".join(["#include <stdint.h>", *helpers]), text)
+
+    return partial(run_on, CpuBackend(lowered))
 
 
 @pytest.fixture(scope="session")

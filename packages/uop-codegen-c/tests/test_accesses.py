@@ -330,3 +330,19 @@ def test_index_arithmetic_has_the_parentheses_that_c_needs(formula: Callable[[An
     for r, size in itertools.product(range(8), range(1, 10)):
         found = eval(at.replace("/", "//"), {**names, "ridx0": r, "n": size})  # noqa: S307  # of our own text
         assert found == formula(r, size), at
+
+
+def test_a_vector_of_bools_that_is_built_lane_by_lane(
+    run_loops: Callable[..., Any], same_bits: Callable[..., None]
+) -> None:
+    """Its lanes are masks, all bits set or none, however the bools come there; in memory they are 0 and 1."""
+    out, x, y = (UOp.param(slot, 8, dtypes.bool) for slot in range(3))
+    lanes = UOp(Ops.STACK, [index(i) for i in range(4)])
+    picked = UOp(Ops.STACK, [x.index(index(i)).load() for i in (3, 0, 5, 1)])
+    mixed = picked ^ y.index(lanes).load()
+    body = UOp.sink(out.index(lanes).store(picked), out.index(lanes + 4).store(mixed))
+    of_x, of_y = np.array([1, 0, 0, 1, 0, 1, 1, 0], np.bool_), np.array([1, 1, 0, 0, 1, 1, 1, 0], np.bool_)
+    took = of_x[[3, 0, 5, 1]]
+    same_bits(
+        run_loops(body, [np.zeros(8, np.bool_), of_x, of_y])[0], np.concatenate([took, took ^ of_y[:4]])
+    )
