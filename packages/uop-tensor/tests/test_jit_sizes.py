@@ -103,3 +103,9 @@ def test_what_is_no_size() -> None:
 def test_what_a_size_cannot_do(function: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         jit(function, sizes={"n": (1, 3)})(Tensor([1.0, 2.0, 3.0]), 2)
+
+
+@pytest.mark.parametrize("method", ["max", "min"])
+def test_a_size_that_may_be_0_has_no_greatest_element(method: str) -> None:
+    with pytest.raises(TensorError, match=f"{method}: no elements"):
+        jit(lambda x, n: getattr(x[:n], method)(), sizes={"n": (0, 3)})(Tensor([1.0, 2.0, 3.0]), 2)

@@ -6,6 +6,7 @@ import math
 from typing import Self
 
 from uop_ir import DType, Ops, UOp, dtypes
+from uop_rewrite import bounds
 
 from . import compose, shapes
 from .creation import count
@@ -46,7 +47,10 @@ class Reduction(Random):
 
     def _nonempty(self, method: str, axis: Axis) -> tuple[int, ...]:
         axes = shapes.axes(method, self.ndim, axis)
-        if any(self.shape[a] == 0 for a in axes):
+        if any(
+            bounds(dim)[0] == 0 if isinstance(dim, UOp) else dim == 0
+            for dim in (self.uop.shape[a] for a in axes)
+        ):
             raise TensorError(
                 f"{method}: no elements along axis {axis} of {self.shape}", remedy="it has no value there"
             )
