@@ -77,7 +77,7 @@ def standalone(program: Parsed, kernel: KernelSource, params: Sequence[UOp], see
     bits = [scalar_bits(p, given[p]) for p in scalars]
     helpers: list[Helpers] = [[VALUE_OF]] if scalars else []
     helpers += [found for found, _ in (*readers, *bits)]
-    helpers += [printer(a.param.dtype) for a in arguments if a.label]
+    helpers += [printer(a.param.dtype) for a in arguments if a.label and a.param.arg.size]
     parts = [
         _head(name, seed, scalars),
         INCLUDES,

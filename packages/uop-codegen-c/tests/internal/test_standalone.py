@@ -49,7 +49,7 @@ WINDOW = """\
 %7 = store %3, %6
 %8 = sink %7
 """
-EMPTY = "%0 = buffer 0 : dtype=f32 slot=0\n%1 = buffer 3 : dtype=f32 slot=1\n%2 = sink %0, %1\n"
+EMPTY = "%0 = buffer 0 : dtype=f64 slot=0\n%1 = buffer 3 : dtype=f32 slot=1\n%2 = sink %0, %1\n"
 
 
 def typed(dtype: str) -> str:
