@@ -49,7 +49,7 @@ def _fact(clause: UOp) -> Fact | None:
     ranked, limit = ordered(sum_.terms), -sum_.constant
     least = None if clause.op is Ops.CMPLT else limit
     greatest = limit - 1 if least is None else limit
-    factor = sum_.divisors()
+    factor = 1 if abs(ranked[-1][1]) == 1 else sum_.divisors()
     if ranked[0][1] > 0:
         span: Span = None if least is None else -(-least // factor), greatest // factor
     else:  # the other way round
