@@ -199,3 +199,22 @@ def test_an_object_that_nothing_can_refer_to_weakly() -> None:
 
     with pytest.raises(TensorError, match='"__weakref__" to the __slots__ of Slots'):
         _ = Slots().scale
+
+
+def test_attributes_that_are_computed_are_not_asked_for() -> None:
+    class Proxy:
+        @property
+        def __dict__(self) -> Any:  # type: ignore[override]
+            raise RuntimeError("outside of a request")
+
+    class Model:
+        def __init__(self) -> None:
+            self.weight = Tensor([2.0])
+
+        @property
+        def ready(self) -> bool:
+            raise RuntimeError("not yet")
+
+    model, proxy = Model(), Proxy()
+    f = jit(lambda x: (x * model.weight, str(type(proxy)))[0])
+    assert [ask(f), ask(f), f.traces] == [2, 2, 1]

@@ -132,7 +132,7 @@ def _all_edges(x: Any) -> Iterator[_Edge]:
         yield from ((None, None, item) for item in tuple(x)[:LIMIT])
     elif isinstance(x, dict):
         yield from ((x, key, item) for key, item in list(x.items())[:LIMIT])
-    elif isinstance(attributes := getattr(x, "__dict__", None), dict):
+    elif (attributes := _attributes_of(x)) is not None:
         # of another jitted function: its captures are no business of this one
         inner = attributes.get("__wrapped__")
         names = list(attributes.items()) if inner is None else [(None, inner)]
@@ -172,12 +172,21 @@ def _attributes(names: list[str]) -> Callable[[Any], Any]:
 
 
 def _flags(x: Any) -> list[str]:
-    """The attributes of an object, or of its class, that are True or False."""
-    own = getattr(x, "__dict__", None)
-    if not isinstance(own, dict) or isinstance(x, Tensor | FunctionType):
+    """The attributes of an object, or of its class, that are True or False. Properties are not asked."""
+    own = _attributes_of(x)
+    if own is None or isinstance(x, Tensor | FunctionType):
         return []
-    names = dict.fromkeys(name for found in (own, *map(vars, type(x).__mro__)) for name in found)
-    return [name for name in names if name.isidentifier() and type(getattr(x, name, None)) is bool]
+    found = {**dict(item for kind in reversed(type(x).__mro__) for item in vars(kind).items()), **own}
+    return [name for name, value in found.items() if type(value) is bool and name.isidentifier()]
+
+
+def _attributes_of(x: Any) -> dict[str, Any] | None:
+    """The `__dict__` of an object. None where it has none, or is one that stands for another which is not there."""
+    try:
+        found = x.__dict__
+    except Exception:  # noqa: BLE001  # a proxy of a web framework raises errors of its own
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _held(place: Any) -> Callable[[], Any]:
