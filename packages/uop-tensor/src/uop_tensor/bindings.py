@@ -93,7 +93,7 @@ class Bindings:
         try:
             for held, read, ids in self._watches:
                 place = held()
-                if place is None or _ids(read(place)) != ids:
+                if place is None or tuple(map(id, read(place))) != ids:
                     return False
         except (KeyError, IndexError, AttributeError, ValueError):  # it is gone
             return False
