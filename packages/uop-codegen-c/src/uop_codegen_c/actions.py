@@ -124,10 +124,10 @@ class Split(Checked):
                 new[node] = parts.reduce(node, src)
             elif node.op is Ops.END and parts.r in node.src[1:]:
                 new[node] = parts.end(src)
-            elif node.op in (Ops.SINK, Ops.AFTER):
-                new[node] = node.replace(src=_effects(src))
+            elif tuple(src) == node.src:
+                new[node] = node
             else:
-                new[node] = node.replace(src=src)
+                new[node] = node.replace(src=_effects(src) if node.op in (Ops.SINK, Ops.AFTER) else src)
         return graph_rewrite(new[root], symbolic)
 
 
@@ -263,7 +263,8 @@ class Reorder(Checked):
         new: dict[UOp, UOp] = {}
         for node in root.toposort():
             src = tuple(new[s] for s in node.src)
-            new[node] = node.replace(src=(src[0], *wanted) if node in closing else src)
+            src = (src[0], *wanted) if node in closing else src
+            new[node] = node if src == node.src else node.replace(src=src)
         return new[root]
 
     def _closing(self, root: UOp) -> list[UOp]:
