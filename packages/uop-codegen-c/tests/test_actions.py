@@ -20,7 +20,7 @@ from uop_codegen_c import (
     linearize,
     stages,
 )
-from uop_ir import AddrSpace, AxisType, DType, Ops, UOp, call_params, dtypes, run_program
+from uop_ir import AddrSpace, AxisType, DType, Ops, UOp, call_params, dtypes, index, run_program
 
 
 def matmul(rows: int, columns: int, inner: int) -> UOp:
@@ -153,6 +153,20 @@ def test_without_the_freedom_only_sums_of_integers_are_reordered(schedule: str, 
             parsed.apply(root, strict)
     else:
         assert parsed.apply(root, strict) is parsed.apply(root)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["split 0 8 vector", "split 0 4 upcast", "split 0 5 unroll", "pad 0 3; split 0 9 unroll"]
+)
+def test_a_fold_of_what_does_not_depend_on_its_range(schedule: str) -> None:
+    two = UOp.const(dtypes.u32, 2)
+    total = two.reduce(Ops.MUL, 0, (UOp.range(16, 0, AxisType.REDUCE),))
+    out = UOp.param(0, 1, dtypes.u32)
+    program = Schedule.parse(schedule).apply(UOp.sink(out.index(index(0)).store(total)))
+    *_, (_, root) = stages(program, first="expand")
+    memory = np.zeros(1, np.uint32)
+    run_program(root, {out: memory})
+    assert memory[0] == 2**16
 
 
 def test_an_operand_that_the_program_stores_to_is_not_staged() -> None:

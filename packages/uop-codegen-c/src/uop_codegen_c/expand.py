@@ -111,6 +111,10 @@ def _fold(op: Ops, parts: list[UOp], lanes: int) -> UOp:
             parts[i].alu(op, parts[i + 1]) if i + 1 < len(parts) else parts[i]
             for i in range(0, len(parts), 2)
         ]
-    if lanes == 1 or parts[0].shape == ():
+    if lanes == 1:
         return parts[0]
+    if (
+        parts[0].shape == ()
+    ):  # what does not depend on the vector's range is folded once for each of its values
+        return _fold(op, [parts[0]] * lanes, 1)
     return _fold(op, [parts[0].index(index(i)) for i in range(lanes)], 1)
