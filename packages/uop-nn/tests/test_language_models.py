@@ -12,6 +12,7 @@ import pytest
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from uop_ir import dtypes
 from uop_nn import (
     SGD,
     CheckpointError,
@@ -184,6 +185,19 @@ def test_llama(spread: Spread) -> None:
     for begin, end in ((0, 3), (3, 4), (4, 5)):
         found = step(Tensor(TOKENS[:, begin:end]), begin).numpy()
         np.testing.assert_allclose(found, whole[:, begin:end], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [Gpt2(Gpt2Config(7, 8, 2, 6, 2)), Llama(LLAMA)], ids=["gpt2", "llama"])
+def test_a_cache_has_the_dtype_that_a_model_computes_in(model: Gpt2 | Llama, spread: Spread) -> None:
+    spread(model)
+    exact = model(Tensor(TOKENS)).numpy()
+    with no_grad(), model.computing_in(dtypes.bf16):
+        cache = model.cache(2)
+        assert {part.dtype for layer in cache.layers for part in layer} == {dtypes.bf16}
+        found = [model(Tensor(TOKENS[:, i : i + 1]), cache.at(i, 1)) for i in range(5)]
+        assert found[0].dtype is dtypes.bf16
+    scores = np.concatenate([f.float().numpy() for f in found], axis=1)
+    np.testing.assert_allclose(scores, exact, rtol=0.02, atol=0.02 * np.abs(exact).max())
 
 
 def test_llama_learns_what_follows() -> None:

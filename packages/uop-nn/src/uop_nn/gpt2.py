@@ -147,4 +147,4 @@ class Gpt2(CausalModel):
     def cache(self, batch: int = 1) -> KvCache:
         """An empty cache for texts of `batch` lines."""
         c = self.config
-        return KvCache(c.layers, batch, c.heads, c.context, c.width // c.heads)
+        return KvCache(c.layers, batch, c.heads, c.context, c.width // c.heads, self.wte.weight.dtype)

@@ -146,4 +146,4 @@ class Llama(CausalModel):
     def cache(self, batch: int = 1) -> KvCache:
         """An empty cache for texts of `batch` lines."""
         c = self.config
-        return KvCache(c.layers, batch, c.groups, c.context, c.width // c.heads)
+        return KvCache(c.layers, batch, c.groups, c.context, c.width // c.heads, self.lm_head.weight.dtype)
