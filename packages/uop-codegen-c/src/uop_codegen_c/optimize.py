@@ -106,11 +106,8 @@ class Scheduler:
         """Cut the last axis into pieces of a tile's width, and copy each of what all rows read. Whether that was done."""
         last, outputs = numbers[-1], loops.end.src[1:]
         r = find_range(self.root, last)
-        row = (
-            self.row_axis(loops, numbers, numbers)
-            if any(r in open_ranges(n) for n in loops.reductions)
-            else None
-        )
+        tall = any(r in open_ranges(n) for n in loops.reductions)
+        row = self.row_axis(loops, numbers, numbers) if tall else None
         if row is None or any(n.op is Ops.ALLOC for n in loops.end.toposort()):
             return False
         rows = find_range(self.root, row)
@@ -159,9 +156,8 @@ class Scheduler:
         if size == width:
             self.do(Reorder((*before, *behind, last)))
             return last, None
-        self.do(
-            Reorder((last, *before, *behind))
-        )  # the rest is a nest of its own where this is the outermost
+        # outermost, so that the rest is a nest of its own
+        self.do(Reorder((last, *before, *behind)))
         outer = next_number(self.root)
         self.do(Split(last, width, AxisType.LOOP))
         pieces = (outer,) if size >= 2 * width else ()
