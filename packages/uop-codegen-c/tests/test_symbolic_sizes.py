@@ -85,6 +85,8 @@ MOVES: dict[str, Callable[[UOp], UOp]] = {
     "axes of size 1": lambda x: x.reshape((1, N, 1, M)).permute((3, 0, 1, 2)).reshape((M, N)),
     "repeat": lambda x: x.reshape((N * M, 1)).expand((N * M, 3)),
     "sum of columns": lambda x: x.reshape((N, M)).permute((1, 0)).reduce(Ops.ADD, 1),
+    "sizes written in two ways": lambda x: x + x.pad(((1, 0),)).shrink(((1, N * M + 1),)),
+    "elements written in two ways": lambda x: x.pad(((N, 0),)).reshape((M + 1, N)),
     "stage": lambda x: UOp(Ops.STAGE, (x + 1.0,), AddrSpace.LOCAL).flip((True,)),
 }
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from fractions import Fraction
+from operator import add, mul, neg, sub
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uop_ir import AxisType, Const, DType, Kind, Ops, UOp, VerifyError, dtypes, toposort
+from uop_ir import AxisType, Const, DType, Kind, Ops, UOp, VerifyError, dtypes, index, toposort
 
 F32, I32, INDEX = dtypes.f32, dtypes.i32, dtypes.index
 
@@ -193,6 +195,50 @@ def test_reshapes_of_as_many_elements_and_no_others(shape: tuple[int, ...], data
     else:
         with pytest.raises(VerifyError, match="as many elements"):
             UOp(Ops.RESHAPE, (x,), new)
+
+
+N, M = UOp.variable("n", 1, 9), UOp.variable("m", 1, 9)
+SIZES = st.recursive(
+    st.sampled_from([N, M, *map(index, (0, 2, 3))]),
+    lambda s: (
+        st.builds(lambda op, a, b: op(a, b), st.sampled_from([add, sub, mul]), s, s)
+        | st.builds(lambda a: -a, s)
+    ),
+    max_leaves=6,
+)
+
+
+@given(SIZES, SIZES, st.data())
+def test_symbolic_sizes_are_equal_where_all_values_are(a: UOp, b: UOp, data: st.DataObject) -> None:
+    """Polynomials of these degrees that agree at all points of this grid are one."""
+    points = [{"n": n, "m": m} for n in range(1, 10) for m in range(1, 10)]
+    b = data.draw(st.sampled_from([b, b - b + a, a * (b + 1) - b * a, (a + b) * 1 + -b]))
+    equal = all(size_at(a, p) == size_at(b, p) for p in points)
+    x, y = (UOp.param(0, 9, F32).reshape((9, 1)).expand((9, size)) for size in (a, b))
+    square = UOp.param(0, 9, F32).reshape((1, 9, 1)).expand((2, 9, a))
+    if equal:
+        assert (x + y).shape[1] in (x.shape[1], y.shape[1])
+        assert UOp(Ops.STACK, (x, y)).shape == (2, *x.shape)
+        assert square.reshape((18, b)).shape == (18, b)
+    else:
+        with pytest.raises(VerifyError, match="do not broadcast"):
+            x + y
+        with pytest.raises(VerifyError, match="all must be alike"):
+            UOp(Ops.STACK, (x, y))
+        with pytest.raises(VerifyError, match="as many elements"):
+            square.reshape((18, b))
+
+
+def size_at(size: UOp, values: dict[str, int]) -> int:
+    """The value of a size, by the integers of Python."""
+    done: dict[UOp, int] = {}
+    operators: dict[Ops, Callable[..., int]] = {Ops.ADD: add, Ops.SUB: sub, Ops.MUL: mul, Ops.NEG: neg}
+    for node in size.toposort():
+        if node.op in operators:
+            done[node] = operators[node.op](*(done[s] for s in node.src))
+        else:
+            done[node] = values[node.arg.name] if node.op is Ops.PARAM else int(node.value)
+    return done[size]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from .shapes import (
     broadcast,
     fail,
     is_of,
+    same,
     text,
 )
 
@@ -107,7 +108,7 @@ def store_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         raise fail(op, f"target {target.op!r} is no memory")
     if target.dtype is not value.dtype:
         raise fail(op, f"dtype mismatch {target.dtype} vs {value.dtype}", "use CAST")
-    if target.shape != value.shape and broadcast(op, [target.shape, value.shape]) != target.shape:
+    if target.shape != value.shape and not same(target.shape, broadcast(op, [target.shape, value.shape])):
         raise fail(op, f"value of shape {text(value.shape)} into memory of shape {text(target.shape)}")
     return dtypes.void, (), ALU
 
@@ -124,7 +125,7 @@ def call_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     for param, given in zip(params, args, strict=True):
         if param.dtype is not given.dtype:
             raise fail(op, f"dtype mismatch {param.dtype} vs {given.dtype} for {param.arg}", "use CAST")
-        if param.shape != given.shape:
+        if not same(param.shape, given.shape):
             raise fail(op, f"shape {text(given.shape)} given for {param.arg} of shape {text(param.shape)}")
         if param.shape and not _is_memory(given):
             raise fail(op, f"{given.op!r} given for {param.arg} is no memory", "STORE it to a BUFFER")

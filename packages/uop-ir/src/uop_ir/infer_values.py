@@ -14,11 +14,13 @@ from .shapes import (
     all_bools,
     all_natural,
     broadcast,
+    elements,
     extent,
     fail,
     is_of,
     pairs,
-    product,
+    same,
+    same_size,
     sizes,
     text,
 )
@@ -44,14 +46,16 @@ def _few(op: Ops, shape: tuple[int | UOp, ...]) -> tuple[int | UOp, ...]:
 
 def reshape_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x, shape = src[0], _few(op, sizes(op, src, arg))
-    if product(x.shape) != product(shape):
+    if elements(x.shape) != elements(shape):
         raise fail(op, f"{text(x.shape)} does not have as many elements as {text(shape)}", part="sizes")
     return x.dtype, shape, x.addrspace
 
 
 def expand_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x, shape = src[0], sizes(op, src, arg)
-    if len(x.shape) != len(shape) or any(a != b and a != 1 for a, b in zip(x.shape, shape, strict=True)):
+    if len(x.shape) != len(shape) or any(
+        a != 1 and not same_size(a, b) for a, b in zip(x.shape, shape, strict=True)
+    ):
         what = f"{text(x.shape)} does not grow to {text(shape)}"
         raise fail(op, what, "an axis is kept or grows from 1", "sizes")
     return x.dtype, shape, x.addrspace
@@ -102,7 +106,7 @@ def shrink_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 def stack_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     first = src[0]
     for x in src[1:]:
-        if x.dtype is not first.dtype or x.shape != first.shape:
+        if x.dtype is not first.dtype or not same(x.shape, first.shape):
             raise fail(
                 op, f"{x.dtype}{text(x.shape)} beside {first.dtype}{text(first.shape)}", "all must be alike"
             )

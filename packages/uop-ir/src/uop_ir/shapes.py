@@ -51,36 +51,75 @@ def dim_name(dim: Any) -> str:
 
 #: Bits of a number of elements, at most: far more than any memory has.
 _MOST_BITS = 1 << 16
-#: What a product of sizes is taken apart into; any other node is a size of its own.
-_FACTORS = frozenset({Ops.MUL, Ops.CONST})
+#: Terms that a size is written out into, at most; one that has more is a term of its own.
+_MOST_TERMS = 64
+#: A product of sizes, each to a power.
+Term: TypeAlias = "frozenset[tuple[UOp, int]]"
+Polynomial: TypeAlias = "dict[Term, int]"
+_ONE: Term = frozenset()
 
 
-def product(dims: Shape) -> tuple[int, dict[UOp, int]]:
-    """A product of dimensions in a form that compares equal: the integer factor, and the powers of symbolic ones.
+def same(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal: their sizes are equal as polynomials of what is not ADD, SUB, NEG, MUL or CONST."""
+    return a == b or (len(a) == len(b) and all(map(same_size, a, b)))
 
-    Raises VerifyError where the factor has more digits than any program needs.
+
+def same_size(a: int | UOp, b: int | UOp) -> bool:
+    """Whether two sizes are equal, as in `same`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return a is b or elements((a,)) == elements((b,))
+
+
+def elements(dims: Shape) -> Polynomial:
+    """A product of sizes in a form that compares equal: for each product of symbolic ones, how often it is added.
+
+    Raises VerifyError where a factor has more digits than any program needs.
     """
-    powers: dict[UOp, int] = {}
     if all_natural(dims):
-        return math.prod(dims), powers
-    factor, nested = 1, False
-    for dim in dims:
-        if isinstance(dim, int):
-            factor *= dim
-        else:
-            powers[dim] = powers.get(dim, 0) + 1
-            nested = nested or dim.op in _FACTORS
-    # a product of products of products is looked at node by node: written out, it may have 2**n factors
-    for node in reversed(toposort(powers, lambda n: n.op is Ops.MUL)) if nested else ():
-        if node.op in _FACTORS:
-            times = powers.pop(node)
-            for source in node.src:
-                powers[source] = powers.get(source, 0) + times
-            if node.op is Ops.CONST:
-                if times * node.arg.bits.bit_length() > _MOST_BITS:
-                    raise VerifyError(f"a product of sizes of more than {_MOST_BITS} bits")
-                factor *= node.arg.bits**times
-    return factor, powers
+        number = math.prod(dims)
+        return {_ONE: number} if number else {}
+    symbolic = [d for d in dims if not isinstance(d, int)]
+    found: dict[UOp, Polynomial] = {}
+    for node in toposort(symbolic, lambda n: n.op in _WRITTEN_OUT):
+        write_out = _WRITTEN_OUT.get(node.op)
+        form = write_out(node, *[found[s] for s in node.src]) if write_out else None
+        found[node] = {frozenset({(node, 1)}): 1} if form is None or len(form) > _MOST_TERMS else form
+    total = elements(tuple(d for d in dims if isinstance(d, int)))
+    for dim in symbolic:
+        total = _times(total, found[dim])
+    return total
+
+
+def _plus(a: Polynomial, b: Polynomial, sign: int = 1) -> Polynomial:
+    out = dict(a)
+    for term, k in b.items():
+        out[term] = out.get(term, 0) + sign * k
+    return {term: k for term, k in out.items() if k}
+
+
+def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+    out: Polynomial = {}
+    for one, k in a.items():
+        for other, m in b.items():
+            powers = dict(one)
+            for size, power in other:
+                powers[size] = powers.get(size, 0) + power
+            if k.bit_length() + m.bit_length() > _MOST_BITS:
+                raise VerifyError(f"a product of sizes of more than {_MOST_BITS} bits")
+            term = frozenset(powers.items())
+            out[term] = out.get(term, 0) + k * m
+    return {term: k for term, k in out.items() if k}
+
+
+#: How the polynomial of a size is made of those of its operands.
+_WRITTEN_OUT: dict[Ops, Callable[..., Polynomial]] = {
+    Ops.CONST: lambda node: {_ONE: node.arg.bits} if node.arg.bits else {},
+    Ops.ADD: lambda _, a, b: _plus(a, b),
+    Ops.SUB: lambda _, a, b: _plus(a, b, -1),
+    Ops.NEG: lambda _, a: _plus({}, a, -1),
+    Ops.MUL: lambda _, a, b: _times(a, b),
+}
 
 
 def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:
@@ -95,7 +134,7 @@ def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:
             continue
         for axis, size in enumerate(shape, first):
             have = out[axis]
-            if size == have or size == 1:
+            if size == 1 or same_size(size, have):
                 continue
             if have != 1:
                 what = f"shapes {' and '.join(map(text, shapes))} do not broadcast"
