@@ -114,7 +114,7 @@ def test_static_parameters() -> None:
         f(Tensor([1.0]), [1])  # type: ignore[arg-type]
 
 
-def test_values_around_the_function() -> None:
+def test_values_around_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number around it that gets another value is a new trace; a tensor is looked up."""
     scale = 2.0
 
@@ -125,10 +125,9 @@ def test_values_around_the_function() -> None:
     assert f(Tensor([1.0])).item() == 3
     scale = 3.0
     assert f(Tensor([1.0])).item() == 4
-    global OFFSET
-    OFFSET = 10.0
+    monkeypatch.setitem(globals(), "OFFSET", 10.0)
     assert f(Tensor([1.0])).item() == 13
-    OFFSET = 1.0
+    monkeypatch.undo()
     assert f(Tensor([1.0])).item() == 4
     assert f.traces == 3
 
