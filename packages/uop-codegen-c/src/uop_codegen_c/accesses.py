@@ -190,8 +190,8 @@ def index_width(program: Iterable[UOp]) -> tuple[bool, frozenset[UOp]]:
             if node.src[0].addrspace is not AddrSpace.REG:
                 for at in _addresses(node.src[0]):
                     width.enter(at, condition)
-        elif node.dtype is not dtypes.index or node.op is Ops.RANGE:
-            for s in node.src if node.op is not Ops.INDEX else ():
+        elif (node.dtype is not dtypes.index or node.op is Ops.RANGE) and node.op is not Ops.INDEX:
+            for s in node.src:
                 if s.dtype is dtypes.index and s.op is not Ops.RANGE:
                     width.enter(s, None)
     return width.wide, frozenset(width.narrow if not width.wide else width.narrow | width.long)

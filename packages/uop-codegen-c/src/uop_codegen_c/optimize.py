@@ -210,18 +210,14 @@ class Scheduler:
         for load in loops.loads:
             if stride(load, r, lanes) in (0, 1, None):
                 continue
-            inside = [q for q in open_ranges(load) if q not in outputs]
-            if not inside or any(q.src[0].op is not Ops.CONST for q in (*inside, r)):
+            reduced = inside(load, outputs)
+            if not reduced or any(q.src[0].op is not Ops.CONST for q in (*reduced, r)):
                 continue
             around = [i for i, q in enumerate(outputs) if q in open_ranges(load) and q is not r]
-            reuse = 1
-            for q in outputs[max(around, default=-1) + 1 : -1]:
-                reuse *= extent(q)
-            size = load.dtype.itemsize * extent(r)
-            for q in inside:
-                size *= extent(q)
+            reuse = prod(map(extent, outputs[max(around, default=-1) + 1 : -1]))
+            size = load.dtype.itemsize * prod(map(extent, (*reduced, r)))
             if reuse >= STAGE_REUSE and size <= Limits.local_memory:
-                order = sorted(int(q.arg[0]) for q in inside)
+                order = sorted(int(q.arg[0]) for q in reduced)
                 self.do(Stage(load.src[0].src[0].arg.slot, (*order, last)))
                 return self.stage(numbers, last, lanes)
         return None
@@ -234,8 +230,8 @@ class Scheduler:
         whole = characters(loops.end.toposort(), {}, None, lanes)
         for node in loops.reductions:
             r = node.src[-1]
-            inside = characters((n for n in node.src[0].toposort() if r in open_ranges(n)), {}, r, lanes)
-            text[int(r.arg[0])] = max(text.get(int(r.arg[0]), 0), inside)
+            own = characters((n for n in node.src[0].toposort() if r in open_ranges(n)), {}, r, lanes)
+            text[int(r.arg[0])] = max(text.get(int(r.arg[0]), 0), own)
             below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
             strides = [stride(n, r, lanes) for n in below]
             if (r_last is not None and r_last in open_ranges(node)) or self.holds_scratch(int(r.arg[0])):

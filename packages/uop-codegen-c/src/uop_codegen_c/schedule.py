@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from uop_ir import AxisType, Ops, ParseError, Span, UOp
 from uop_rewrite import ANY, Pattern, Rule, RuleSet, graph_rewrite
 
-from .actions import Action, Reorder, Retype, Split
+from .actions import Action, Checked, Reorder, Retype, Split
 from .freedoms import Freedoms
 from .schedule_legal import ScheduleError
 from .schedule_memory import Pad, Stage
@@ -97,7 +97,7 @@ def check_freedoms(root: UOp, action: Action, freedoms: Freedoms) -> None:
     """Raise ScheduleError where an action needs a freedom of arithmetic that is not given."""
     if freedoms.reassociate:
         return
-    reordered = action.reorders(root) if isinstance(action, Split | Retype | Reorder) else None
+    reordered = action.reorders(root) if isinstance(action, Checked) else None
     if reordered is not None:
         name = reordered.arg[0].value
         raise ScheduleError(f"reduce {name} of {reordered.dtype} in another order", remedy="STRICT=0")
