@@ -1,10 +1,12 @@
 """uop-codegen-c: from tensors to loops to C, and the backend CPU that runs it. Weeks 2 to 4 and 6."""
 
 from .actions import Action, Reorder, Retype, Split
-from .cache import KernelSource
+from .cache import KernelSource, build
+from .compiler import Compiler
 from .cpu import CpuBackend
 from .dialect import Argument, Dialect, Opening
 from .freedoms import Freedoms
+from .kernel import as_kernel
 from .linearize import linearize
 from .lower import generate, stages
 from .machine import Machine
@@ -20,6 +22,7 @@ __all__ = [
     "PASSES",
     "Action",
     "Argument",
+    "Compiler",
     "CpuBackend",
     "Dialect",
     "Freedoms",
@@ -34,6 +37,8 @@ __all__ = [
     "Split",
     "Stage",
     "apply_schedule",
+    "as_kernel",
+    "build",
     "generate",
     "linearize",
     "lowering",

@@ -88,12 +88,13 @@ def active_compiler() -> Compiler:
         return _with_openmp(found, folder)
 
 
-def build(kernels: Sequence[KernelSource]) -> list[Path]:
+def build(kernels: Sequence[KernelSource], compiler: Compiler | None = None) -> list[Path]:
     """For each kernel the shared object that has it: verified, and compiled now where it was missing.
 
-    Raises BackendError where there is no compiler, where it fails, or where the cache cannot be written.
+    By the C compiler in use, or by one that is given, which may be of another language. Raises BackendError where there
+    is no compiler, where it fails, or where the cache cannot be written.
     """
-    compiler = active_compiler()
+    compiler = compiler or active_compiler()
     keys = [kernel_key(kernel, compiler) for kernel in kernels]
     by_key = dict(zip(keys, kernels, strict=True))
     with kernel_folder() as folder:
