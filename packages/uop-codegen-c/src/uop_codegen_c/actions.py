@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from uop_ir import AxisType, Ops, UOp, index
 from uop_rewrite import graph_rewrite, symbolic
@@ -36,7 +36,12 @@ class Action(Protocol):
 
 
 class Checked:
-    """An action with its reasons apart from its work: what chooses only legal ones asks for `act` alone."""
+    """An action with its reasons apart from its work: what chooses only legal ones asks for `act` alone.
+
+    `indexes`: whether `act` makes indices, which are to be simplified before anyone reads strides off them.
+    """
+
+    indexes: ClassVar[bool] = False
 
     def check(self, root: UOp) -> None:
         """Raise ScheduleError where the action is not legal on a program."""
@@ -53,6 +58,8 @@ class Checked:
         """The program after the action. Raises ScheduleError where it is not legal."""
         self.check(root)
         new = self.act(root)
+        if self.indexes:
+            new = graph_rewrite(new, symbolic)
         check_program(new, str(self))
         return new
 
@@ -89,6 +96,8 @@ class Split(Checked):
     them. A range of one value is none. A reduction that is split with a rest, or whose inner axis is upcast or vector
     (several accumulators), needs the freedom to reassociate.
     """
+
+    indexes = True
 
     number: int
     factor: int
@@ -128,7 +137,7 @@ class Split(Checked):
                 new[node] = node
             else:
                 new[node] = node.replace(src=_effects(src) if node.op in (Ops.SINK, Ops.AFTER) else src)
-        return graph_rewrite(new[root], symbolic)
+        return new[root]
 
 
 class _Parts:

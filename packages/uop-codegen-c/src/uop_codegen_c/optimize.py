@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import prod
 
 from uop_ir import AxisType, Limits, Ops, UOp, settings
+from uop_rewrite import graph_rewrite, symbolic
 
 from .actions import Checked, Reorder, Retype, Split
 from .freedoms import Freedoms
@@ -68,14 +69,22 @@ class Scheduler:
     def __init__(self, root: UOp, free: Freedoms, machine: Machine) -> None:
         self.root, self.free, self.machine = root, free, machine
         self.actions: list[Checked] = []
+        self.settled = True
         self.limit = LIMIT // max(sum(n.op is Ops.END for n in root.src), 1)
 
     def do(self, action: Checked) -> None:
         self.root = action.act(self.root)
+        self.settled &= not action.indexes
         self.actions.append(action)
+
+    def settle(self) -> None:
+        """Simplify the indices that actions have made: once for all since somebody last looked."""
+        if not self.settled:
+            self.root, self.settled = graph_rewrite(self.root, symbolic), True
 
     def look(self, numbers: list[int]) -> Loops:
         """The nest that closes the ranges with these numbers."""
+        self.settle()
         ranges = {find_range(self.root, n) for n in numbers}
         (end,) = [n for n in self.root.src if n.op is Ops.END and set(n.src[1:]) == ranges]
         order = end.toposort()
@@ -137,6 +146,7 @@ class Scheduler:
         piece, tail = self.cut(before, last, behind, width)
         for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed}.items():
             copy = next_number(self.root) + len(order)
+            self.settle()
             self.do(Stage(slot, (*sorted(int(q.arg[0]) for q in order), piece)))
             if all(stride(n, r, lanes) == 1 for n in packed if n.src[0].src[0].arg.slot == slot):
                 self.vectors(copy, lanes)
@@ -181,6 +191,7 @@ class Scheduler:
 
     def threads(self) -> None:
         """Share the outermost axis of each nest that is worth the start of threads."""
+        self.settle()
         for end in [n for n in self.root.src if n.op is Ops.END]:
             r = end.src[1]
             worth = self.machine.threads > 1 and work(end) >= THREAD_WORK

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import prod
 
 from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Limits, Ops, UOp, flatten, index
-from uop_rewrite import graph_rewrite, symbolic
 
 from .actions import Checked, check_distinct, in_brackets
 from .loops import in_order, memory_of, next_number, next_slot, open_ranges
@@ -19,6 +18,8 @@ class Stage(Checked):
 
     The copy is filled once for all values of the ranges that the position does not depend on.
     """
+
+    indexes = True
 
     slot: int
     numbers: tuple[int, ...]
@@ -62,7 +63,7 @@ class Stage(Checked):
             place = memory.after(*outer)
             filled = place.after(place.index(flatten(shape, own)).store(fill).end(*own))
             replaced[load] = filled.index(flatten(shape, ranges)).load()
-        return graph_rewrite(root.substitute(replaced), symbolic)
+        return root.substitute(replaced)
 
     def _loads(self, root: UOp, ranges: tuple[UOp, ...]) -> list[UOp]:
         """The loads of the argument that depend on all of the ranges."""
@@ -82,6 +83,8 @@ class Pad(Checked):
 
     Behind its end nothing is loaded, nothing is stored, and a reduction folds its identity.
     """
+
+    indexes = True
 
     number: int
     multiple: int
@@ -128,7 +131,7 @@ class Pad(Checked):
                 identity = value_.const_like(REDUCE_IDENTITY[node.arg[0]](value_.dtype))
                 now = now.replace(src=(there.where(value_, identity), *now.src[1:]))
             new[node] = now
-        return graph_rewrite(new[root], symbolic)
+        return new[root]
 
 
 def _stored_by(end: UOp) -> UOp:
