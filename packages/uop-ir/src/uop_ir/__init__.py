@@ -10,7 +10,7 @@ from .backend import (
     backend_names,
     get_backend,
 )
-from .cli import CommandParser
+from .cli import CommandParser, run_python
 from .definitions import definition
 from .dlpack import recode_dlpack
 from .drawing import to_dot, to_svg
@@ -86,6 +86,7 @@ __all__ = [
     "read_uir",
     "recode_dlpack",
     "run_program",
+    "run_python",
     "settings",
     "sizes",
     "to_dot",

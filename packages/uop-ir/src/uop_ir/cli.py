@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import NoReturn, cast
@@ -48,6 +50,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         gone = isinstance(error, BrokenPipeError)
         return 1 if gone else _say(f"uopc: error: {error.strerror or error}", 1)
+
+
+def run_python(file: str, arguments: Sequence[str] = ()) -> None:
+    """Run a Python program as Python itself would, with these arguments; what it prints goes to the error stream.
+
+    So a command can say what the program does to the packages. Raises UopError where there is no such file.
+    """
+    if not Path(file).is_file():
+        raise UopError(f"there is no file {file}", remedy="give a Python program")
+    before = sys.argv, sys.path
+    sys.argv, sys.path = [file, *arguments], [str(Path(file).resolve().parent), *sys.path]
+    try:
+        with redirect_stdout(sys.stderr):
+            runpy.run_path(file, run_name="__main__")
+    finally:
+        sys.argv, sys.path = before
 
 
 def _say(message: str, code: int) -> int:

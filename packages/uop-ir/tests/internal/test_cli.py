@@ -436,3 +436,23 @@ def test_doctor_collects_what_packages_report(uopc: Any, monkeypatch: pytest.Mon
     assert code == 5
     assert "apt install binutils" in out
     assert out.splitlines()[-1] == "missing: linker"
+
+
+def test_a_python_program_is_run_as_python_runs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "beside_it.py").write_text("value = 3\n")
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import sys\nimport beside_it\nif __name__ == '__main__':\n    print(sys.argv[1:], beside_it.value)\n"
+    )
+    before = [*sys.argv], [*sys.path]
+    cli.run_python(str(file), ["--steps", "4"])
+    assert capsys.readouterr() == ("", "['--steps', '4'] 3\n")
+    file.write_text("raise ValueError(3)")
+    with pytest.raises(ValueError, match="3"):
+        cli.run_python(str(file))
+    with pytest.raises(UopError, match=r"there is no file .*none\.py"):
+        cli.run_python(str(tmp_path / "none.py"))
+    assert (sys.argv, sys.path) == before
