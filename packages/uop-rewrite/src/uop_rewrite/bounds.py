@@ -17,6 +17,8 @@ Transfer: TypeAlias = Callable[[UOp, Sequence[ValueSet]], ValueSet]
 #: A choice of more nodes is not looked at under its condition.
 FEW_NODES = 64
 _NOTHING = ValueSet(0, 0, 0, 0)  # of a node without integers; never looked at
+#: What a bool can be, by its least and its greatest value.
+_TRUTHS = {(p, q): value_set(p, q) for p, q in ((0, 0), (0, 1), (1, 1))}
 
 
 def bounds(node: UOp) -> tuple[int, int]:
@@ -44,13 +46,25 @@ def values(node: UOp) -> ValueSet:
         try:
             src = [s.memo["values"] for s in node.src]
         except KeyError:  # not yet those of the sources
-            for n in node.toposort(gate=lambda n: "values" not in n.memo):
-                if "values" not in n.memo:
-                    n.memo["values"] = values_from(n, [s.memo["values"] for s in n.src])
+            _keep(node)
             found = node.memo["values"]
         else:
             found = node.memo["values"] = values_from(node, src)
     return found
+
+
+def _keep(node: UOp) -> None:
+    """The values of a node and of what it stands on, each in its memo. Iterative."""
+    stack = [node]
+    while stack:
+        n = stack[-1]
+        unknown = [s for s in n.src if "values" not in s.memo]
+        if unknown:
+            stack += unknown
+        else:
+            stack.pop()
+            if "values" not in n.memo:
+                n.memo["values"] = values_from(n, [s.memo["values"] for s in n.src])
 
 
 def not_zero(x: UOp) -> bool:
@@ -151,7 +165,7 @@ def _others(node: UOp) -> tuple[UOp, ...] | None:
 
 
 def _truth(always: bool, never: bool) -> ValueSet:
-    return value_set(int(always), int(not never))
+    return _TRUTHS[always, not never]
 
 
 def _less(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
@@ -240,14 +254,14 @@ def _under(fewer: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet
 def _and(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     x, y = src
     if node.dtype.kind is Kind.BOOL:
-        return value_set(min(x.least, y.least), min(x.greatest, y.greatest))
+        return _TRUTHS[x.least & y.least, x.greatest & y.greatest]
     return sets.bit_and(x, y, node.dtype.bits)
 
 
 def _or(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     x, y = src
     if node.dtype.kind is Kind.BOOL:
-        return value_set(max(x.least, y.least), max(x.greatest, y.greatest))
+        return _TRUTHS[x.least | y.least, x.greatest | y.greatest]
     return sets.bit_or(x, y, node.dtype.bits)
 
 

@@ -19,18 +19,32 @@ FEW_QUOTIENTS = 4
 
 def less(x: UOp, y: UOp) -> UOp:
     """x < y in its canonical form: each term on the side where its multiple is positive, without a common factor."""
-    return _negative(linear(x).plus(linear(y), -1))
+    sum_ = linear(x).plus(linear(y), -1)
+    return _negative(sum_, x < y if _split_already(x, y) or _split_already(y, x) else None)
 
 
-def _negative(sum_: Linear) -> UOp:
-    """sum < 0. With x // c in it, that is a condition on x: for a whole number s, x // c < -s where x < -s * c."""
+def _split_already(x: UOp, limit: UOp) -> bool:
+    """Whether `_split` leaves a canonical sum and a constant that it is compared with as they are."""
+    if limit.op is not Ops.CONST or not ("collected" in x.memo or x.op is Ops.RANGE):
+        return False
+    terms, constant = linear(x)
+    if constant or not all(k > 0 for _, k in terms):
+        return False
+    return len(terms) == 1 or (len(terms) > 1 and limit.arg.bits != 0)
+
+
+def _negative(sum_: Linear, known: UOp | None = None) -> UOp:
+    """sum < 0, which `known` says in canonical form, where no shorter sum does.
+
+    With x // c in it, that is a condition on x: for a whole number s, x // c < -s where x < -s * c.
+    """
     terms, limit = _reduced(sum_.terms, -sum_.constant)  # sum(terms) < limit
     least, greatest = Linear(terms, 0).interval()
     if greatest < limit:
         return TRUE
     if least >= limit:
         return FALSE
-    best = _sides(terms, limit)
+    best = _sides(terms, limit) if known is None or terms is not sum_.terms else known
     quotients = [(term, k) for term, k in terms if constant_div(term) and k in (1, -1)]
     for term, k in quotients if len(quotients) <= FEW_QUOTIENTS else []:
         size = divisor(term)
@@ -77,6 +91,8 @@ def _reduced(terms: tuple[tuple[UOp, int], ...], limit: int) -> tuple[tuple[tupl
     Of terms that are not negative, sum(k * t) < limit is sum(t) < 1 for 0 < limit <= all k: all of them are 0.
     """
     if len(terms) == 1:
+        if terms[0][1] in (1, -1):
+            return terms, limit
         k = abs(terms[0][1])
         return ((terms[0][0], terms[0][1] // k),), -(-limit // k)
     sizes = {abs(k) for _, k in terms}

@@ -225,7 +225,8 @@ def recombine(sum_: Linear) -> Linear:
     x // c % b * (c * k) + x % c * k == x % (b * c) * k
     x * k - x // c * (c * k) == x % c * k
     """
-    better: Linear | None = sum_ if len(sum_.terms) <= MOST_TERMS else None
+    divided = any(t.op is Ops.DIV or t.op is Ops.MOD for t, _ in sum_.terms)
+    better: Linear | None = sum_ if divided and len(sum_.terms) <= MOST_TERMS else None
     while better is not None:
         sum_ = better
         better = next(chain(_recombined(sum_), _shifted(sum_)), None)

@@ -9,7 +9,7 @@ from uop_ir import Kind, Ops, UOp
 
 from .bounds import bounds
 from .comparison import FALSE, TRUE, complement
-from .linear import Linear, linear, ordered
+from .linear import linear, ordered
 from .pattern import COMPARISONS
 
 #: The terms of a sum without its constant and without a common factor, in their order; the first coefficient is
@@ -20,11 +20,10 @@ Span: TypeAlias = "tuple[int | None, int | None]"
 
 
 class Fact(NamedTuple):
-    """sum(terms) lies in the span; whatever is said of the terms, it lies in `whole`."""
+    """sum(terms) lies in the span."""
 
     terms: Terms
     span: Span
-    whole: tuple[int, int]
 
 
 def fact(clause: UOp) -> Fact | None:
@@ -56,7 +55,7 @@ def _fact(clause: UOp) -> Fact | None:
         span = -(greatest // factor), None if least is None else -least // factor
         factor = -factor
     terms = tuple([(t, k // factor) for t, k in ranked])
-    return Fact(terms, span, Linear(terms, 0).interval())
+    return Fact(terms, span)
 
 
 class Facts:
@@ -113,7 +112,7 @@ def _interval(said: Fact, sums: Mapping[Terms, Fact]) -> tuple[int, int]:
     ends = {term: _ends(term, k, sums) for term, k in said.terms}
     low, high = map(sum, zip(*ends.values(), strict=True))
     least, greatest = low, high
-    for terms, (_, (lo, hi), _) in sums.items():
+    for terms, (_, (lo, hi)) in sums.items():
         first, k = terms[0]
         if not 1 < len(terms) <= len(coefficients) or first not in coefficients:
             continue
@@ -146,4 +145,4 @@ def together(facts: Sequence[Fact]) -> Fact:
     least = [f.span[0] for f in facts if f.span[0] is not None]
     greatest = [f.span[1] for f in facts if f.span[1] is not None]
     span = max(least, default=None), min(greatest, default=None)
-    return Fact(facts[0].terms, span, facts[0].whole)
+    return Fact(facts[0].terms, span)

@@ -100,7 +100,7 @@ def _narrow_dividend(n: UOp, found: dict[UOp, ValueSet]) -> None:
         first, last = least % c, greatest % c
         least += 0 if low <= first <= high else (low - first) % c
         greatest -= 0 if low <= last <= high else (last - high) % c
-    said = Fact(sum_.terms, (least - sum_.constant, greatest - sum_.constant), (0, 0))
+    said = Fact(sum_.terms, (least - sum_.constant, greatest - sum_.constant))
     _narrow_terms(said, found)
     found[x] = clip(found.get(x) or values(x), least, greatest)
 

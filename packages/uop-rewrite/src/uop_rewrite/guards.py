@@ -68,17 +68,22 @@ def _learns(node: UOp) -> bool:
     """Whether there is an operation in a node for whose sake it is worth to know more of its leaves. In its memo."""
     found: bool | None = node.memo.get("learns")
     if found is None:
-        nodes = few(node, MOST_NODES)
-        found = node.memo["learns"] = (
-            nodes is not None
-            and any(
-                n.op in _PROFIT or n.dtype is dtypes.bool
-                for n in nodes
-                if n is not node or n.op not in COMPARISONS
-            )
-            and not any(n.op in IMPURE or _is_given(n) for n in nodes)
-        )
+        found = node.memo["learns"] = _profits(node)
     return found
+
+
+def _profits(node: UOp) -> bool:
+    nodes = few(node, MOST_NODES)
+    if nodes is None:
+        return False
+    profits = False
+    for n in nodes:
+        if n.op in IMPURE or _is_given(n):
+            return False
+        profits = profits or (
+            (n.op in _PROFIT or n.dtype is dtypes.bool) and (n is not node or n.op not in COMPARISONS)
+        )
+    return profits
 
 
 def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
@@ -114,7 +119,7 @@ def _is_given(node: UOp) -> bool:
 
 def _narrow(said: Fact, number: int) -> UOp | None:
     """A variable, or a constant, in the place of a sum whose bounds a fact narrows; None where it does not."""
-    least, greatest = said.whole
+    least, greatest = Linear(said.terms, 0).interval()
     lo, hi = said.span
     low, high = max(least, least if lo is None else lo), min(greatest, greatest if hi is None else hi)
     if low > high or (low, high) == (least, greatest):

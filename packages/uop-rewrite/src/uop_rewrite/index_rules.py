@@ -42,10 +42,8 @@ def _greatest(x: UOp, y: UOp) -> UOp | None:
 
 def _single(n: UOp) -> UOp | None:
     """A range of one iteration, or a variable with one value, as the constant that it is to an operation."""
-    src = [
-        s.const_like(bounds(s)[0]) if s.op in (Ops.RANGE, Ops.PARAM) and _one_value(s) else s for s in n.src
-    ]
-    return n.replace(src=src) if src != list(n.src) else None
+    known = {s: s.const_like(bounds(s)[0]) for s in n.src if s.op in (Ops.RANGE, Ops.PARAM) and _one_value(s)}
+    return n.replace(src=[known.get(s, s) for s in n.src]) if known else None
 
 
 def _one_value(s: UOp) -> bool:
