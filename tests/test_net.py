@@ -1,4 +1,4 @@
-"""The differential net: random programs of Tensor methods, and their gradients, on the CPU, bit for bit.
+"""The differential net: random programs of Tensor methods, and their gradients, on the CPU and on EMU, bit for bit.
 
 The oracle is the reference interpreter on the graph as the methods built it, which nothing has scheduled, optimized or
 compiled. The backend INTERP runs beside it: where only the CPU differs the code generator is wrong, where both differ
@@ -8,6 +8,7 @@ uop-codegen-c, its test_net.py runs them again. Freedoms of arithmetic are off (
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +23,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from uop_codegen_c import CpuBackend, settings
+from uop_codegen_cuda import settings as emu_settings
 from uop_ir import DType, Executable, Ops, Plan, dtypes, evaluate, format_uir, from_numpy, override, read_uir
 from uop_tensor import Tensor, clear_plans
 
 Array = npt.NDArray[Any]
+EMU_ORDERS = ("ascending", "descending", "random")
 DTYPES = (
     dtypes.f32, dtypes.f32, dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16, dtypes.i32, dtypes.i32, dtypes.i64,
     dtypes.u8, dtypes.bool,
@@ -369,17 +372,17 @@ def outputs(p: Program, values: list[Tensor], which: list[int], derive: int | No
     return found
 
 
-def check(p: Program, which: list[int], derive: int | None) -> None:
-    """Hold the CPU and the INTERP backend against the graph that the methods built."""
+def check(p: Program, which: list[int], derive: int | None, device: str = "CPU") -> None:
+    """Hold a compiling backend and the INTERP backend against the graph that the methods built."""
     lazy = outputs(p, p.values, which, derive)
     buffers = [n for v in p.values for n in v.uop.toposort() if n.op is Ops.BUFFER]
     given_ = dict(zip(dict.fromkeys(buffers), p.inputs, strict=True))
     wanted = evaluate([t.uop for t in lazy], given_)
     with override(settings, strict=1):
-        compiled = outputs(p, p.on("CPU"), which, derive)
+        compiled = outputs(p, p.on(device), which, derive)
         compiled[0].realize(*compiled[1:])
         for got, want in zip(compiled, wanted, strict=True):
-            same_bits(got.numpy(), want, "CPU")
+            same_bits(got.numpy(), want, device)
     lazy[0].realize(*lazy[1:])
     for got, want in zip(lazy, wanted, strict=True):
         same_bits(got.numpy(), want, "INTERP")
@@ -415,22 +418,38 @@ def same_bits(got: Array, want: Array, device: str) -> None:
     np.testing.assert_array_equal(got, want, err_msg=device)
 
 
-@hypothesis_settings(max_examples=max(120, hypothesis_settings().max_examples))
-@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
-def test_random_programs_have_the_bits_of_their_graph(
-    pytestconfig: pytest.Config, random: Random, seed: int
-) -> None:
+def random_question(random: Random, seed: int) -> tuple[Program, list[int], int | None]:
+    """A program, which of its values are asked for, and which one's gradient."""
     p = random_program(random, seed)
     note(str(p))
     last = len(p.values) - 1
     which = sorted({last, random.randint(0, last)})
     floats = [n for n, t in enumerate(p.values) if is_float(t) and p.roots[n]]
-    derive = max(floats) if floats and random.random() < 0.6 else None
+    return p, which, max(floats) if floats and random.random() < 0.6 else None
+
+
+@hypothesis_settings(max_examples=max(120, hypothesis_settings().max_examples))
+@given(random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16))
+def test_random_programs_have_the_bits_of_their_graph(
+    pytestconfig: pytest.Config, random: Random, seed: int
+) -> None:
+    p, which, derive = random_question(random, seed)
     try:
         check(p, which, derive)
     except AssertionError as error:
         error.add_note(keep(p, which, derive, pytestconfig.cache.mkdir("program")))
         raise
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ for the emulator (apt install g++)")
+@hypothesis_settings(max_examples=max(8, hypothesis_settings().max_examples // 10))
+@given(
+    random=st.randoms(use_true_random=False), seed=st.integers(0, 1 << 16), order=st.sampled_from(EMU_ORDERS)
+)
+def test_random_programs_on_the_emulator(random: Random, seed: int, order: str) -> None:
+    """Fewer, since g++ takes a tenth of a second or more a kernel; the threads in any order."""
+    with override(emu_settings, emu_order=order):
+        check(*random_question(random, seed), "EMU")
 
 
 def test_the_kernels_of_a_program_are_kept(tmp_path: Path) -> None:

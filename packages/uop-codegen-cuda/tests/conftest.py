@@ -1,107 +1,42 @@
-"""Kernels as CUDA text, compiled as C++ and run on the CPU: one thread after the other, the last one first.
-
-Threads of a GPU come in any order. Kernels without barriers and shared memory mean the same in every one.
-"""
+"""Kernels as CUDA text, run on the emulator in each order of its threads, against the interpreter."""
 
 from __future__ import annotations
 
-import ctypes
 import shutil
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_codegen_cuda import CudaSource, generate
-from uop_ir import DType, UOp, call_params, dtypes, evaluate, run_program
+from uop_codegen_cuda import CudaSource, emulate, generate, settings
+from uop_ir import DType, UOp, call_params, dtypes, override, run_program
+from uop_ir import settings as ir_settings
 
 Array = npt.NDArray[Any]
 #: Run a kernel's body on arrays and scalars, in the order of its arguments; gives the arrays after it.
 Runner = Callable[..., list[Array]]
 
-SHIM = """
-#define __global__
-#define __device__
-#define __launch_bounds__(threads)
-#define __int_as_float(bits) __builtin_bit_cast(float, bits)
-extern "C" {
-float sqrtf(float), truncf(float), fmaf(float, float, float), fmodf(float, float), copysignf(float, float);
-double sqrt(double), trunc(double), fma(double, double, double), fmod(double, double), copysign(double, double);
-void *memcpy(void *, const void *, decltype(sizeof 0));
-}
-struct Place { unsigned x, y, z; };
-static Place blockIdx, threadIdx;
-"""
-LAUNCH = """
-extern "C" void launch(const unsigned *grid, const unsigned *block, void *const *args) {
-    for (blockIdx.z = grid[2]; blockIdx.z-- > 0;)
-    for (blockIdx.y = grid[1]; blockIdx.y-- > 0;)
-    for (blockIdx.x = grid[0]; blockIdx.x-- > 0;)
-    for (threadIdx.z = block[2]; threadIdx.z-- > 0;)
-    for (threadIdx.y = block[1]; threadIdx.y-- > 0;)
-    for (threadIdx.x = block[0]; threadIdx.x-- > 0;)
-        KERNEL(ARGUMENTS);
-}
-"""
-FLAGS = (
-    *("-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"),
-    *("-Wno-unused-parameter", "-Wno-unused-variable"),  # a kernel takes all arguments of its CALL
-)
-C_TYPES = {
-    dtypes.bool: "bool", dtypes.i8: "signed char", dtypes.i16: "short", dtypes.i32: "int", dtypes.i64: "long",
-    dtypes.u8: "unsigned char", dtypes.u16: "unsigned short", dtypes.u32: "unsigned", dtypes.u64: "unsigned long",
-    dtypes.f16: "unsigned short", dtypes.bf16: "unsigned short", dtypes.f32: "float", dtypes.f64: "double",
-    dtypes.index: "long",
-}  # fmt: skip
 #: Elements behind each array, which nobody may write to.
 FENCE = 64
 
 
-def argument(place: int, param: UOp) -> str:
-    pointer = f"({C_TYPES[param.dtype]} *)args[{place}]"
-    return pointer if param.arg.size is not None else f"*{pointer}"
-
-
-def load(source: CudaSource, folder: Path) -> Any:
-    """The launcher of a kernel, compiled with g++."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no g++ to compile CUDA text with (apt install g++)")
-    arguments = ", ".join(argument(i, p) for i, p in enumerate(source.params))
-    launch = LAUNCH.replace("KERNEL", source.name).replace("ARGUMENTS", arguments)
-    path, library = folder / f"{source.name}.cpp", folder / f"{source.name}.so"
-    path.write_text(f"{SHIM}\n{source.text}\n{launch}")
-    done = subprocess.run(
-        [compiler, *FLAGS, "-o", library, path], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, f"{done.stderr}\n{source.text}"
-    return ctypes.CDLL(str(library)).launch
-
-
-def size_of(node: UOp, scalars: dict[UOp, Any]) -> int:
-    return int(evaluate([node], scalars)[0])
-
-
 @pytest.fixture(scope="session")
-def run_cuda(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """Run the body of a kernel as CUDA text."""
+def run_cuda() -> Runner:
+    """Run a kernel's CUDA text on the emulator, in an order of its threads."""
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ to compile CUDA text with (apt install g++)")
 
-    def run(source: CudaSource, arrays: list[Array], *scalars: float) -> list[Array]:
-        function = load(source, tmp_path_factory.mktemp("cuda"))
-        given = dict(zip(source.params[len(arrays) :], scalars, strict=True))
+    def run(
+        source: CudaSource, arrays: list[Array], *scalars: float, order: str = "descending"
+    ) -> list[Array]:
         memory = [np.concatenate([a, np.full(FENCE, 77, a.dtype)]) for a in arrays]
-        numbers = [np.array(value, param.dtype.numpy) for param, value in given.items()]
-        addresses = [a.ctypes.data for a in (*memory, *numbers)]
-        grid = [size_of(n, given) for n in source.grid]
-        function(
-            (ctypes.c_uint * 3)(*grid),
-            (ctypes.c_uint * 3)(*source.block),
-            (ctypes.c_void_p * len(addresses))(*addresses),
-        )
+        given = dict(zip(source.params[len(arrays) :], scalars, strict=True))
+        with override(ir_settings, check=1):
+            (kernel,) = emulate([source])
+        with override(settings, emu_order=order):
+            kernel([a.ctypes.data for a in memory], given)
         assert all((m[len(m) - FENCE :] == m.dtype.type(77)).all() for m in memory), source.text
         return [m[: len(m) - FENCE] for m in memory]
 
@@ -139,9 +74,11 @@ def check(run_cuda: Runner, run_interp: Runner) -> Callable[..., CudaSource]:
         source = generate(body, **options)
         random = np.random.default_rng(seed)
         arrays = [filled(p.dtype, p.arg.size, random) for p in source.params if p.arg.size is not None]
-        got = run_cuda(source, arrays, *scalars)
-        for mine, reference in zip(got, run_interp(body, arrays, *scalars), strict=True):
-            assert_same_bits(mine, reference)
+        wanted = run_interp(body, arrays, *scalars)
+        for order in ("ascending", "descending", "random"):
+            got = run_cuda(source, arrays, *scalars, order=order)
+            for mine, reference in zip(got, wanted, strict=True):
+                assert_same_bits(mine, reference)
         return source
 
     return run

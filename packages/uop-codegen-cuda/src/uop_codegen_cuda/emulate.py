@@ -1,0 +1,121 @@
+"""Run the text of CUDA kernels on the CPU: compiled as C++, its threads one after the other. Week 7."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uop_codegen_c import KernelSource, build
+from uop_ir import BackendError, BoundsError, Ops, UOp, dtypes, evaluate
+
+from .gxx import cpp_compiler
+from .lower import CudaSource
+from .settings import settings
+
+ORDERS = ("ascending", "descending", "random")
+#: What lets a thread wait for others: such kernels need a stack for each thread.
+WAITS = re.compile(r"__sync|_sync\b")
+MOST_THREADS = 1024
+LAUNCH = """
+static void {name}_thread(void *const *args) {{ emu_call({name}, args); }}
+extern "C" const char *{name}_emu(void *const *args, const long long *launch)
+{{
+    return emu_launch({name}_thread, args, launch, __start_gpu_shared, __stop_gpu_shared);
+}}
+"""
+#: One launch at a time: the runtime has one place for the thread that runs.
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class EmuKernel:
+    """A kernel that runs on the CPU."""
+
+    source: CudaSource
+    function: Any
+
+    def __call__(self, addresses: Sequence[int], scalars: Mapping[UOp, float | int]) -> None:
+        """Run it on memory at these addresses, in the order of its arguments, with these values of its scalar PARAMs.
+
+        The order of the threads is that of the settings. Raises BoundsError for a variable outside of its bounds,
+        BackendError for a block of more than 1024 threads, and where threads wait for others that never come.
+        """
+        numbers = [_bits(p, scalars[p]) for p in self.source.params if p.arg.size is None]
+        grid = [_size(n, scalars) for n in self.source.grid]
+        fibers = bool(WAITS.search(self.source.text))
+        launch(self.function, [*addresses, *numbers], grid, self.source.block, fibers)
+
+
+def launch(
+    function: Any, arguments: Sequence[int], grid: Sequence[int], block: Sequence[int], fibers: bool
+) -> None:
+    """Launch a kernel on arguments as 64 bits each. Raises BackendError, as EmuKernel does."""
+    if settings.emu_order not in ORDERS:
+        raise BackendError(f"EMU_ORDER={settings.emu_order!r}", remedy=f"one of {', '.join(ORDERS)}")
+    if int(np.prod(block)) > MOST_THREADS:
+        raise BackendError(
+            f"a block of {' x '.join(map(str, block))} threads", remedy=f"at most {MOST_THREADS}"
+        )
+    numbers = [*grid, *block, ORDERS.index(settings.emu_order), settings.emu_seed, fibers]
+    values = np.array(arguments, np.uint64)
+    pointers = values.ctypes.data + 8 * np.arange(len(values), dtype=np.uint64)
+    with _lock:
+        wrong = function(ctypes.c_void_p(pointers.ctypes.data), (ctypes.c_longlong * len(numbers))(*numbers))
+    if wrong:
+        raise BackendError(wrong.decode())
+
+
+def emulate(sources: Sequence[CudaSource]) -> list[EmuKernel]:
+    """Kernels that run on the CPU: compiled by g++ where the cache of kernels has them not. Raises BackendError."""
+    _runtime()
+    paths = build([_as_cpp(s) for s in sources], cpp_compiler()) if sources else []
+    return [EmuKernel(s, _function(path, s.name)) for s, path in zip(sources, paths, strict=True)]
+
+
+def _as_cpp(source: CudaSource) -> KernelSource:
+    """The text of a kernel as C++, with a function that launches it."""
+    *definitions, text = source.text.strip("\n").split("\n\n")
+    preamble = "\n\n".join([_text("device.h"), *definitions])
+    return KernelSource(f"{source.name}_emu", preamble, text + LAUNCH.format(name=source.name))
+
+
+def _function(path: Path, name: str) -> Any:
+    function = getattr(ctypes.CDLL(str(path)), f"{name}_emu")
+    function.restype = ctypes.c_char_p
+    return function
+
+
+@functools.cache
+def _runtime() -> ctypes.CDLL:
+    """What runs the threads, loaded for all kernels to find."""
+    text = "\n".join(map(_text, ("device.h", "threads.cpp")))
+    (path,) = build([KernelSource("emu_launch", "", text)], cpp_compiler())
+    return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+
+
+@functools.cache
+def _text(name: str) -> str:
+    return (files(__package__) / "emulator" / name).read_text()
+
+
+def _bits(param: UOp, value: float) -> int:
+    """The value of a scalar as a kernel reads it, its low bytes first. Raises BoundsError, and VerifyError for one of
+    another type.
+    """
+    if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
+        name, low, high = param.arg.name, param.arg.min, param.arg.max
+        raise BoundsError(f"variable {name} is {value}, outside of {low} to {high}")
+    return int(UOp.const(param.dtype, value).arg.bits) & (1 << 64) - 1
+
+
+def _size(size: UOp, scalars: Mapping[UOp, float | int]) -> int:
+    return int(size.value) if size.op is Ops.CONST else int(evaluate([size], scalars)[0])

@@ -1,0 +1,47 @@
+"""The C++ compiler of the emulator: which one, and with which flags. Week 7."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+
+from uop_codegen_c import Compiler
+from uop_ir import BackendError
+from uop_ir import settings as ir_settings
+
+REMEDY = "install it (apt install g++)"
+#: No fused operations but those of the text; CUDA's casts between types of pointers; setjmp between stacks.
+FLAGS = (
+    *("-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
+    *("-fPIC", "-shared", "-Wno-psabi"),
+)
+#: What CHECK=1 adds. A kernel takes all arguments of its CALL.
+WARNINGS = (
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unused-parameter",
+    "-Wno-unused-variable",
+    "-Wno-unused-function",
+)
+
+
+def cpp_compiler(*flags: str) -> Compiler:
+    """g++, with these flags besides its own. Raises BackendError where it is not there."""
+    path = shutil.which("g++")
+    if path is None:
+        raise BackendError("no g++, which compiles CUDA text for the emulator", remedy=REMEDY)
+    return _compiler(path, (*FLAGS, *(WARNINGS if ir_settings.check else ()), *flags))
+
+
+@functools.cache
+def _compiler(path: str, flags: tuple[str, ...]) -> Compiler:
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BackendError(f"{path} does not run: {error}", remedy=REMEDY) from None
+    version = done.stdout.partition("\n")[0]
+    if "Free Software Foundation" not in done.stdout:
+        raise BackendError(f"{path} is {version}, not GCC", remedy=REMEDY)
+    return Compiler((path,), flags, version, "\n".join((path, *flags, version)))
