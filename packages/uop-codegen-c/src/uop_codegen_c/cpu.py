@@ -13,9 +13,9 @@ import numpy.typing as npt
 from uop_ir import BackendError, Executable, Limits, Plan, UOp
 from uop_ir import settings as ir_settings
 
+from .beam import tuned_text
 from .cache import KernelSource, active_compiler
 from .compiler import OPENMP
-from .generated import remembered
 from .loader import load
 from .machine import this_machine
 from .memory import Memory, adopt, allocate, bytes_of, free
@@ -28,7 +28,7 @@ class CpuBackend:
 
     name = "CPU"
 
-    def __init__(self, generate: Callable[[UOp], KernelSource] = remembered) -> None:
+    def __init__(self, generate: Callable[[UOp], KernelSource] = tuned_text) -> None:
         """`generate`: from the body of a kernel to C."""
         self._generate = generate
         self._programs: weakref.WeakKeyDictionary[UOp, dict[Any, CpuProgram]] = weakref.WeakKeyDictionary()
@@ -38,7 +38,14 @@ class CpuBackend:
 
     def compile(self, bodies: Sequence[UOp]) -> Sequence[CpuProgram]:
         """Compile kernels, all at once; those that are known come from memory or disk. Raises BackendError."""
-        settled = (settings.opt, settings.strict, settings.cc, settings.uop_cache, ir_settings.check)
+        settled = (
+            settings.opt,
+            settings.strict,
+            settings.cc,
+            settings.uop_cache,
+            settings.beam,
+            ir_settings.check,
+        )
         with self._lock:
             known = {body: self._programs.get(body, {}).get(settled) for body in bodies}
         new = {body: self._generate(body) for body, program in known.items() if program is None}

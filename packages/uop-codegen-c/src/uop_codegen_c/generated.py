@@ -22,24 +22,27 @@ from .cache import KernelSource, digest, kernel_folder, mark_used, workspace
 from .freedoms import current_freedoms
 from .lower import generate
 from .machine import this_machine
+from .schedule import Schedule
 
 
-def remembered(body: UOp) -> KernelSource:
-    """The C of a kernel: from the cache folder, or lowered now and kept there.
+def remembered(body: UOp, schedule: Schedule | None = None) -> KernelSource:
+    """The C of a kernel, by a schedule or the one that is chosen: from the cache folder, or lowered now and kept there.
 
     From DEBUG=3 on, and under PRINT_AFTER, it is always lowered, so that what the passes do can be seen.
     """
     free = current_freedoms()
+    lower = generate if schedule is None else functools.partial(generate, schedule=schedule)
     if settings.debug >= 3 or rewrite_settings.print_after:
-        return generate(body, free)
-    key = digest(lowering_identity(), body.key, repr(free), repr(this_machine()))
+        return lower(body, free)
+    parts = [body.key, repr(free), repr(this_machine())]
+    key = digest(lowering_identity(), *parts, *([] if schedule is None else [str(schedule)]))
     with kernel_folder() as folder:
         path = folder / f"{key}.json"
         found = read_text(path)
         if found is not None:
             mark_used(path)
             return found
-        found = generate(body, free)
+        found = lower(body, free)
         with suppress(OSError):  # a cache that cannot be written serves what it has
             _write(path, found)
         return found

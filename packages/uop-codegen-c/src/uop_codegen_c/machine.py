@@ -19,16 +19,37 @@ class Machine:
 
 
 @functools.cache
-def cpu_flags() -> frozenset[str]:
-    """The feature names that the kernel of the system lists for the first CPU; empty where it lists none."""
+def _cpu_info() -> dict[str, str]:
+    """What the kernel of the system says of the first CPU; nothing where it says nothing."""
     info = Path("/proc/cpuinfo")
     if not info.exists():
-        return frozenset()
+        return {}
+    found: dict[str, str] = {}
     for line in info.read_text().splitlines():
+        if found and not line.strip():
+            break
         key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
+        found[key.strip()] = value.strip()
+    return found
+
+
+def cpu_flags() -> frozenset[str]:
+    """The feature names that the kernel of the system lists for the first CPU; empty where it lists none."""
+    info = _cpu_info()
+    return frozenset((info.get("flags") or info.get("Features") or "").split())
+
+
+#: What /proc/cpuinfo tells models apart by: x86, then Arm.
+MODEL = (
+    *("vendor_id", "model name", "cpu family", "model", "stepping"),
+    *("CPU implementer", "CPU part", "CPU variant", "CPU revision"),
+)
+
+
+def cpu_model() -> str:
+    """The model of the CPU, as the system names it."""
+    info = _cpu_info()
+    return " ".join(info[key] for key in MODEL if key in info) or platform.processor()
 
 
 def cpus() -> int:

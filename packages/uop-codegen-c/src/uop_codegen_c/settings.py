@@ -11,6 +11,9 @@ from uop_ir import read_settings
 class CSettings:
     """OPT=0: no optimizer. STRICT=1: no freedoms of arithmetic. CC: the compiler. UOP_CACHE: the cache folder.
 
+    BEAM=n: kernels that have none yet get a schedule by timing, n of them being extended at a time, for about
+    BEAM_SECONDS each.
+
     CC may carry arguments (`ccache gcc`); empty, it is the first that works of those in `compiler`. UOP_CACHE empty
     is `uop` in XDG_CACHE_HOME, or `~/.cache/uop`.
     """
@@ -19,6 +22,8 @@ class CSettings:
     strict: int = 0
     cc: str = ""
     uop_cache: str = ""
+    beam: int = 0
+    beam_seconds: int = 30
 
 
 settings = read_settings(CSettings)

@@ -1,32 +1,98 @@
-"""The command `uopc tune`: a faster schedule for a kernel in a `.uir` file, found by timing. Week 6."""
+"""The command `uopc tune`: faster schedules for the kernels of a program, found by timing and kept. Week 6."""
 
 from __future__ import annotations
 
-from uop_ir import CommandParser, UopError, read_uir
+import sys
+from argparse import REMAINDER, Namespace
 
+from uop_ir import CommandParser, Ops, UOp, UopError, override, read_uir, run_python
+
+from .beam import WATCHERS, search
 from .freedoms import current_freedoms
 from .kernel import as_kernel
-from .tune import tune
+from .settings import settings
+from .tuned import Find
+
+HEAD = f"{'kernel':<14}{'stores':<34}{'before':>11}{'after':>11}{'ratio':>7}  schedule"
 
 
 def tune_command(argv: list[str]) -> int:
-    """Search for a faster schedule of a .uir program by timing, and print it for `uopc compile --schedule`."""
-    parser = CommandParser(prog="uopc tune", description=tune_command.__doc__, allow_abbrev=False)
-    parser.add_argument("file", metavar="FILE.uir")
-    parser.add_argument(
-        "--width", type=int, default=4, help="schedules that are extended at a time (default 4)"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=60.0, help="for about how long to search (default 60)"
-    )
-    options = parser.parse_args(argv)
-    if options.width < 1 or not options.seconds > 0:
-        raise UopError(
-            f"--width {options.width} --seconds {options.seconds}", remedy="at least 1, more than 0"
-        )
-    found = tune(as_kernel(read_uir(options.file).root), current_freedoms(), options.width, options.seconds)
-    print(f"{found.measured} schedules measured, {found.refused} of them failed or were wrong")
-    print(f"chosen {found.chosen_seconds * 1e3:9.3f} ms  {found.chosen}")
-    ratio = found.chosen_seconds / found.best_seconds
-    print(f"best   {found.best_seconds * 1e3:9.3f} ms  {found.best}  ({ratio:.2f} times as fast)")
+    """Search for faster schedules by timing, for a .uir file or the kernels that a Python program runs; they are kept."""
+    options = _parser().parse_args(argv)
+    if options.width < 1 or options.seconds < 1:
+        raise UopError(f"--width {options.width} --seconds {options.seconds}", remedy="at least 1")
+    if not current_freedoms().optimize:
+        raise UopError("tune: OPT=0 forbids to optimize", remedy="unset OPT")
+    (_tune_kernel if options.file.endswith(".uir") else _tune_program)(options)
     return 0
+
+
+def _tune_kernel(options: Namespace) -> None:
+    """Search anew for one kernel, and print the best so far, then what was found."""
+    if options.arguments:
+        raise UopError(
+            f"{options.arguments[0]} behind {options.file}", remedy="options stand before the file"
+        )
+    body = as_kernel(read_uir(options.file).root)
+    found = search(body, current_freedoms(), options.width, options.seconds, print, anew=True)
+    print(f"{found.measured} schedules measured, {found.refused} of them failed or were wrong")
+    print(f"chosen {found.chosen_seconds * 1e3:9.3f} ms  {found.chosen or 'none'}")
+    if found.schedule is None:
+        print("none is faster in turns with it")
+    else:
+        print(
+            f"best   {found.seconds * 1e3:9.3f} ms  {found.schedule or 'none'}  ({found.ratio:.2f} times as fast)"
+        )
+
+
+def _tune_program(options: Namespace) -> None:
+    """Run a program, each of whose kernels is tuned when it is compiled, and print a table of them."""
+    known: dict[UOp, Find] = {}
+    output = sys.stdout
+
+    def watch(body: UOp, found: Find) -> None:
+        if body not in known:
+            if not known:
+                print(HEAD, file=output)
+            known[body] = found
+            print(_row(body, found), file=output, flush=True)
+
+    WATCHERS.append(watch)
+    try:
+        with override(settings, beam=options.width, beam_seconds=options.seconds):
+            run_python(options.file, options.arguments)
+    finally:
+        WATCHERS.pop()
+    before, after = (
+        sum(getattr(f, name) for f in known.values()) * 1e3 for name in ("chosen_seconds", "seconds")
+    )
+    faster = sum(f.schedule is not None for f in known.values())
+    print(
+        f"{len(known)} kernels, {faster} of them faster; each once: {before:.3f} ms before, {after:.3f} ms now"
+    )
+
+
+def _row(body: UOp, found: Find) -> str:
+    stores = [n.src[1] for n in body.toposort() if n.op is Ops.STORE]
+    value = stores[-1]
+    op = f"reduce {value.arg[0].value}" if value.op is Ops.REDUCE else value.op.value
+    text = f"{op} {value.dtype}{list(value.shape)}" + (f" and {len(stores) - 1}" if len(stores) > 1 else "")
+    times = f"{found.chosen_seconds * 1e3:8.3f} ms{found.seconds * 1e3:8.3f} ms{found.ratio:7.2f}"
+    schedule = found.schedule if found.schedule is not None else "as chosen"
+    return f"{body.key[:12]:<14}{text:<34}{times}  {schedule or 'none'}"
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="uopc tune", description=tune_command.__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "--width", type=int, default=4, help="schedules that are looked around at a time (default 4)"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=60, help="for about how long to search a kernel (default 60)"
+    )
+    parser.add_argument(
+        "file", help="a kernel in a .uir file, or a Python program; what that prints goes to the error stream"
+    )
+    # also those that begin with a dash; argparse would name them beside a file that is missing
+    parser.add_argument("arguments", nargs=REMAINDER, help="those of the program").required = False
+    return parser

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .cache import is_whole, sweep
 from .generated import read_text
+from .tuned import read_find
 
 
 @dataclass
@@ -29,11 +30,12 @@ KINDS = {
     "kernels": "*.k",
     "objects": "*.so",
     "texts": "*.json",
+    "tuned": "tuned/*/*.json",
     "failed": "failed/*",
     "unfinished": "work-*/*",
 }
 #: What is pruned: all of these can be made anew. The links to an object that goes, go with it.
-PRUNED = ("objects", "texts", "failed")
+PRUNED = ("objects", "texts", "tuned", "failed")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def inventory(folder: Path) -> dict[str, Usage]:
 
 
 def damaged(folder: Path) -> list[tuple[Path, str]]:
-    """Each object and text that is not what its digest says, with what is wrong. They go, and links to nothing too."""
+    """Each object, text and find that is not what its digest says, with what is wrong. They go, and links to nothing too."""
     wrong: list[tuple[Path, str]] = []
     for kind, right, what in CHECKS:
         for path in sorted(folder.glob(KINDS[kind])):
@@ -67,6 +69,7 @@ def damaged(folder: Path) -> list[tuple[Path, str]]:
 CHECKS: tuple[tuple[str, Callable[[Path], bool], str], ...] = (
     ("objects", is_whole, "is not what its name says"),
     ("texts", lambda path: read_text(path) is not None, "is not what its digest says"),
+    ("tuned", lambda path: read_find(path) is not None, "is not what its digest says"),
 )
 
 

@@ -73,6 +73,7 @@ def test_what_is_there_is_counted(folder: Path) -> None:
         "kernels": 5,
         "objects": len(names(folder, "*.so")),
         "texts": 1,
+        "tuned": 0,
         "failed": 1,
         "unfinished": 0,
     }
@@ -99,6 +100,7 @@ def test_size_prints_a_line_a_kind(folder: Path, capsys: pytest.CaptureFixture[s
             ("kernels", "3"),
             ("objects", "3"),
             ("texts", "1"),
+            ("tuned", "0"),
             ("failed", "1"),
             ("unfinished", "0"),
         ]
