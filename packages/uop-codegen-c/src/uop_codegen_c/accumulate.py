@@ -60,12 +60,13 @@ def _close_group(
     outer = in_order(open_ranges(group[0]))
     memories: list[UOp] = []
     steps: list[UOp] = []
-    for node in group:
-        value = new[node.src[0]]
+    values = [new[node.src[0]] for node in group]
+    every = {lanes: _all(lanes) for lanes in set(map(length, values))}
+    for node, value in zip(group, values, strict=True):
         lanes = length(value)
         memory = UOp.alloc(slot_base + slots[node], lanes, node.dtype, AddrSpace.REG)
         start = node.const_like(REDUCE_IDENTITY[node.arg[0]](node.dtype))
-        at = _all(lanes)
+        at = every[lanes]
         begin = memory.after(*outer).index(at).store(start)
         now = memory.after(begin, *ranges).index(at).load()
         for one in _unrolled(value, unrolled) if unrolled else (value,):
@@ -74,7 +75,7 @@ def _close_group(
         memories.append(memory)
     loop = (steps[0] if len(steps) == 1 else UOp.sink(*steps)).end(*ranges)
     for node, memory, step in zip(group, memories, steps, strict=True):
-        new[node] = memory.after(loop if ranges else step).index(_all(memory.arg.size)).load()
+        new[node] = memory.after(loop if ranges else step).index(every[memory.arg.size]).load()
 
 
 def _unrolled(value: UOp, ranges: Sequence[UOp]) -> Iterator[UOp]:

@@ -7,7 +7,7 @@ topological one of the graph, except that the stores that nothing waits for come
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from uop_ir import Ops, UOp
@@ -18,13 +18,13 @@ from .loops import next_number, next_slot, open_ranges
 REPEATED = frozenset({Ops.SINK, Ops.END})
 
 
-def without_idle_loads(root: UOp) -> UOp:
-    """The program without loads that only an AFTER still names: a store waited for them, but what used them is gone."""
-    order = root.toposort()
+def without_idle_loads(order: Sequence[UOp]) -> Sequence[UOp]:
+    """A program, as its nodes in order, without loads that only an AFTER still names: a store waited for them, but what
+    used them is gone."""
     if not any(s.op is Ops.LOAD for n in order if n.op is Ops.AFTER for s in n.src[1:]):
-        return root
+        return order
     needed: set[UOp] = set()
-    stack = [root]
+    stack = [order[-1]]
     while stack:
         node = stack.pop()
         if node not in needed:
@@ -36,20 +36,20 @@ def without_idle_loads(root: UOp) -> UOp:
         if node in needed:
             src = [new[s] for s in node.src if s in needed]
             new[node] = src[0] if node.op is Ops.AFTER and len(src) == 1 else node.replace(src=src)
-    return new[root]
+    return list(new[order[-1]].toposort())
 
 
-def separate_loops(root: UOp) -> UOp:
-    """The program with one END for each range: a loop that closes the ranges of another gets ranges of its own.
+def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
+    """A program, as its nodes in order, with one END for each range: a loop that closes the ranges of another gets
+    ranges of its own.
 
     Copies of a loop come from upcast axes, and from reductions that share ranges in different places.
     """
-    order = root.toposort()
     closed = [r for n in order if n.op is Ops.END for r in n.src[1:]]
     if len(set(closed)) == len(closed):
-        return root
-    number = next_number(root)
-    slots = count(next_slot(root))
+        return order
+    number = next_number(order[-1])
+    slots = count(next_slot(order[-1]))
     owner: dict[UOp, UOp] = {}
     new: dict[UOp, UOp] = {}
     for node in order:
@@ -62,7 +62,8 @@ def separate_loops(root: UOp) -> UOp:
             number += len(own)
             now = new[node] = _within(now, own, slots)
         owner.update((r, now) for r in now.src[1:])
-    return separate_loops(new[root])  # the loops within one that got ranges of its own are copies now
+    # the loops within one that got ranges of its own are copies now
+    return separate_loops(list(new[order[-1]].toposort()))
 
 
 def _within(loop: UOp, own: dict[UOp, UOp], slots: Iterator[int]) -> UOp:
@@ -83,8 +84,8 @@ def _within(loop: UOp, own: dict[UOp, UOp], slots: Iterator[int]) -> UOp:
 class Nest:
     """Where each range and each node of a program stands."""
 
-    def __init__(self, root: UOp) -> None:
-        self.order = list(root.toposort())
+    def __init__(self, order: Sequence[UOp]) -> None:
+        self.order = order
         self.chains: dict[UOp, tuple[UOp, ...]] = {}
         self._of_open: dict[frozenset[UOp], tuple[UOp, ...]] = {}
         for node in reversed(self.order):  # an outer END comes after those inside it
@@ -104,8 +105,7 @@ class Nest:
 
 def linearize(root: UOp) -> list[UOp]:
     """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
-    root = separate_loops(without_idle_loads(root))
-    nest = Nest(root)
+    nest = Nest(separate_loops(without_idle_loads(list(root.toposort()))))
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in REPEATED for s in n.src}
     homes = _scratch_homes(nest) | _effect_homes(nest)

@@ -53,7 +53,11 @@ def next_number(root: UOp) -> int:
 
 def next_slot(root: UOp) -> int:
     """A slot that no scratch memory of a program has, nor any above it."""
-    return 1 + max((int(n.arg.slot) for n in root.toposort() if n.op is Ops.ALLOC), default=-1)
+    if "slot" not in root.memo:
+        used = [int(n.arg.slot) for n in root.toposort() if n.op is Ops.ALLOC]
+        root.memo["slot"] = 1 + max(used, default=-1)
+    found: int = root.memo["slot"]
+    return found
 
 
 def retype(r: UOp, axis: AxisType) -> UOp:

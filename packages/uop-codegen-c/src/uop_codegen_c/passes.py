@@ -34,11 +34,11 @@ from .scatter import scatter
 from .schedule import Schedule
 from .widen import widen
 
-FUNCTIONS = (Ops.EXP2, Ops.LOG2, Ops.SIN)
+FUNCTIONS = frozenset({Ops.EXP2, Ops.LOG2, Ops.SIN})
 #: Each of these as its definition.
 definitions = RuleSet(
     Rule(f"define {op.value}", Pattern(op, None, "n"), lambda n: definition(n.op, n.src[0]))
-    for op in FUNCTIONS
+    for op in (Ops.EXP2, Ops.LOG2, Ops.SIN)
 )
 
 
@@ -120,10 +120,10 @@ class Expand(Pass):
 class Define(Pass):
     name: ClassVar = "define"
     purpose: ClassVar = "EXP2, LOG2, SIN become their definitions"
-    eliminates: ClassVar = frozenset(FUNCTIONS)
+    eliminates: ClassVar = FUNCTIONS
 
     def run(self, root: UOp) -> UOp:
-        return graph_rewrite(root, definitions)
+        return graph_rewrite(root, definitions) if any(n.op in FUNCTIONS for n in root.toposort()) else root
 
 
 @dataclass(frozen=True)

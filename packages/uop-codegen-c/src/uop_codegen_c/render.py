@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from uop_ir import BackendError, Ops, UOp, dtypes
 
@@ -30,10 +31,11 @@ def render(
     may be out of range, or an index beyond 64 bits.
     """
     r = Renderer(dialect, expression)
-    r.uses = Counter(s for node in order for s in node.src)
+    r.uses = Counter(chain.from_iterable(node.src for node in order))
     r.hoisted = _hoisted(order)
-    r.stores = frozenset(n.src[1] for n in order if n.op is Ops.STORE)
-    r.stored = frozenset(memory_of(n.src[0]) for n in order if n.op is Ops.STORE)
+    stores = [n for n in order if n.op is Ops.STORE]
+    r.stores = frozenset(n.src[1] for n in stores)
+    r.stored = frozenset(memory_of(n.src[0]) for n in stores)
     check_accesses(order)
     wide, r.anywhere = index_width(order)
     r.index_type = "int64_t" if wide else "int"

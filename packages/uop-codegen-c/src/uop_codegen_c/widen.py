@@ -19,8 +19,11 @@ def widen(root: UOp) -> UOp:
 
     What is left of them are loads, stores, choices, bit casts, and casts that round a wider type once.
     """
+    order = root.toposort()
+    if all(node.dtype not in NARROW for node in order):
+        return root
     new: dict[UOp, UOp] = {}
-    for node in root.toposort():
+    for node in order:
         src = [new[s] for s in node.src]
         if node.op in COMPUTING and src[0].dtype in NARROW:
             wide = UOp(node.op, [s.cast(dtypes.f32) for s in src])
