@@ -188,6 +188,35 @@ def test_a_choice_by_its_own_comparison() -> None:
     assert bounds(v * v - 1) == (-1, 80)
 
 
+P, Q, S = UOp.range(4, 0), UOp.range(5, 1), UOp.variable("s", -2, 7)
+
+
+@pytest.mark.parametrize(
+    ("condition", "yes", "no"),
+    [
+        # part of a sum, the whole of it in other words, a multiple of it
+        (1 < P + Q, P + Q + S, -1),
+        ((7 < P * 3 + Q) & (P * 3 + Q < 11), 10 - Q - P * 3, -1),
+        ((3 < P + Q) & (Q < 3) & (S < 5) & (0 < S), (P + Q) * 2 + S - 8, -1),
+        # where it does not hold; where one of two does not; where both sides are equal
+        (P + Q < 3, 0, P * 2 + Q * 2 - 5),
+        ((P + Q < 3) | (5 < P + Q), -1, P + Q),
+        ((P + Q).eq(S * 2), P + Q - S * 2, 0),
+        # under an operation, and beside a term that is bounded alone
+        ((P + Q < 5) & (P < 2), (P + Q) // 2, 0),
+        (P - S < 1, P.maximum(S), 7),
+    ],
+    ids=str,
+)
+def test_a_choice_by_what_comparisons_say_of_sums(kit: Any, condition: UOp, yes: Any, no: Any) -> None:
+    """As tight as the least and the greatest of all values."""
+    chosen = condition.where(
+        *(side if isinstance(side, UOp) else UOp.const(dtypes.index, side) for side in (yes, no))
+    )
+    (found,) = kit.values([chosen])
+    assert bounds(chosen) == (found.min(), found.max())
+
+
 def test_a_range_of_a_product_of_sizes_divided_by_one_of_them() -> None:
     """All rows and columns of all matrices; where a size is 0 there is no element."""
     n, m = UOp.variable("n", 0, 5), UOp.variable("m", 0, 7)

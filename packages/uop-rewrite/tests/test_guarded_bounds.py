@@ -103,3 +103,6 @@ def test_they_hold_wherever_the_condition_does(kit: Any, data: st.DataObject) ->
         low, high = bounds_given(both, node)
         for value in found[holds.astype(bool)]:
             assert low <= value <= high
+        for choice in (both.where(node, V), both.where(V, node)):
+            (chosen,) = kit.values([choice])
+            assert bounds(choice)[0] <= chosen.min() <= chosen.max() <= bounds(choice)[1]

@@ -11,11 +11,13 @@ from uop_ir import Kind, Ops, UOp, VerifyError
 from . import value_sets as sets
 from .sizes import MOVING, few
 from .value_sets import ValueSet, value_set
+from .written import Fact, is_sum, said, span, written
 
 #: The values of a node, from those of its sources.
 Transfer: TypeAlias = Callable[[UOp, Sequence[ValueSet]], ValueSet]
 #: A choice of more nodes is not looked at under its condition.
 FEW_NODES = 64
+_NARROWED = (Kind.INDEX, Kind.SIGNED, Kind.UNSIGNED)
 _NOTHING = ValueSet(0, 0, 0, 0)  # of a node without integers; never looked at
 #: What a bool can be, by its least and its greatest value.
 _TRUTHS = {(p, q): value_set(p, q) for p, q in ((0, 0), (0, 1), (1, 1))}
@@ -199,56 +201,77 @@ def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     condition, yes, no = node.src
     if yes is no:  # which is no choice
         return src[1]
-    return sets.union(
-        (_under(narrowed(condition, True), yes, src[1]), _under(narrowed(condition, False), no, src[2]))
-    )
+    return sets.union((_under(condition, True, yes, src[1]), _under(condition, False, no, src[2])))
 
 
-def narrowed(condition: UOp, holds: bool) -> dict[UOp, ValueSet]:
-    """The values of operands of comparisons, where a condition holds, or does not."""
+def comparisons(condition: UOp, holds: bool) -> list[UOp]:
+    """The CMPLT and CMPEQ of integers all of which hold where a condition does, or none where it does not."""
+    seen: dict[UOp, None] = {}
+    stack = [condition]
+    while stack:
+        part = stack.pop()
+        if part not in seen:
+            seen[part] = None
+            if part.op is (Ops.AND if holds else Ops.OR):
+                stack += part.src
+    return [
+        part for part in seen if part.op in (Ops.CMPLT, Ops.CMPEQ) and part.src[0].dtype.kind in _NARROWED
+    ]
+
+
+def narrowed(parts: Sequence[UOp], holds: bool) -> dict[UOp, ValueSet]:
+    """The values of operands of comparisons, where all of these hold, or none does."""
     found: dict[UOp, ValueSet] = {}
-    parts, seen = [condition], set()
-    while parts:
-        part = parts.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        if part.op is (Ops.AND if holds else Ops.OR):
-            parts += part.src
-        elif part.op in (Ops.CMPLT, Ops.CMPEQ) and part.src[0].dtype.kind in (
-            Kind.INDEX,
-            Kind.SIGNED,
-            Kind.UNSIGNED,
-        ):
-            x, y = part.src
-            lower, upper = (found.get(x, values(x)), found.get(y, values(y)))
-            if part.op is Ops.CMPLT and holds:
-                found[x] = sets.clip(lower, None, upper.greatest - 1)
-                found[y] = sets.clip(upper, lower.least + 1, None)
-            elif part.op is Ops.CMPLT:
-                found[x] = sets.clip(lower, upper.least, None)
-                found[y] = sets.clip(upper, None, lower.greatest)
-            elif holds:
-                found[x] = sets.clip(lower, upper.least, upper.greatest)
-                found[y] = sets.clip(upper, lower.least, lower.greatest)
+    for part in parts:
+        x, y = part.src
+        lower, upper = (found.get(x, values(x)), found.get(y, values(y)))
+        if part.op is Ops.CMPLT and holds:
+            found[x] = sets.clip(lower, None, upper.greatest - 1)
+            found[y] = sets.clip(upper, lower.least + 1, None)
+        elif part.op is Ops.CMPLT:
+            found[x] = sets.clip(lower, upper.least, None)
+            found[y] = sets.clip(upper, None, lower.greatest)
+        elif holds:
+            found[x] = sets.clip(lower, upper.least, upper.greatest)
+            found[y] = sets.clip(upper, lower.least, lower.greatest)
     return found
 
 
-def _under(fewer: dict[UOp, ValueSet], choice: UOp, known: ValueSet) -> ValueSet:
-    """The values of an expression where some of its nodes have fewer. Of a large one, only its own are looked at."""
-    nodes = few(choice, FEW_NODES, gate=lambda n: n not in fewer) if fewer else None
-    if nodes is None or nodes.isdisjoint(fewer):
-        return fewer.get(choice, known)
-    if any(n.op in MOVING for n in nodes):
+def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSet:
+    """The values of a choice where a condition holds, or does not. Of a large one, only its own are looked at."""
+    parts = comparisons(condition, holds) if known.step else []
+    found = narrowed(parts, holds)
+    nodes = few(choice, FEW_NODES, gate=lambda n: n not in found) if found else None
+    if nodes is None:
+        return found.get(choice, known)
+    facts = [fact for fact in (said(part, holds) for part in parts) if fact is not None]
+    if nodes.isdisjoint(found) and not any(t in nodes for fact in facts for t, _ in fact.terms):
         return known
-    found = dict(fewer)
-    for n in choice.toposort(gate=lambda n: n not in fewer):
+    if any(n.op in MOVING for n in nodes):
+        return found.get(choice, known)
+    facts.sort(key=lambda fact: -len(fact.terms))
+    whole = {choice, *(s for n in nodes if not is_sum(n) for s in n.src)} if facts else set()
+    for n in nodes.intersection(found) if facts else ():
+        found[n] = _summed(n, facts, found)
+    for n in choice.toposort(gate=lambda n: n not in found):
         if n not in found:
             src = [found[s] for s in n.src]
             # each choice within it under its own condition, too, would take exponential time
             found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else values_from(n, src)
+            if n in whole:
+                found[n] = _summed(n, facts, found)
     new = found[choice]
     return known if new.least < known.least or new.greatest > known.greatest else new
+
+
+def _summed(n: UOp, facts: Sequence[Fact], found: dict[UOp, ValueSet]) -> ValueSet:
+    """What of the values of an index sum is left by what is known of its terms, alone and together."""
+    sum_ = written((n, 1)) if n.dtype.kind is Kind.INDEX and is_sum(n) else None
+    if sum_ is None:
+        return found[n]
+    terms, constant = sum_
+    least, greatest = span(terms, facts, lambda t: found.get(t) or values(t))
+    return sets.clip(found[n], least + constant, greatest + constant)
 
 
 def _and(node: UOp, src: Sequence[ValueSet]) -> ValueSet:

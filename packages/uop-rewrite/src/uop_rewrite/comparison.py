@@ -8,7 +8,8 @@ from uop_ir import Ops, UOp, dtypes
 
 from .bounds import bounds
 from .division import constant_div, divisor
-from .linear import Linear, compact, is_sum, linear, ordered
+from .linear import Linear, compact, linear, ordered
+from .written import is_sum
 
 TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
 
 from uop_ir import Kind, Ops, UOp
 
@@ -11,19 +10,7 @@ from .bounds import bounds
 from .comparison import FALSE, TRUE, complement
 from .linear import linear, ordered
 from .pattern import COMPARISONS
-
-#: The terms of a sum without its constant and without a common factor, in their order; the first coefficient is
-#: positive.
-Terms: TypeAlias = "tuple[tuple[UOp, int], ...]"
-#: Both ends are included; None where there is none.
-Span: TypeAlias = "tuple[int | None, int | None]"
-
-
-class Fact(NamedTuple):
-    """sum(terms) lies in the span."""
-
-    terms: Terms
-    span: Span
+from .written import Fact, Span, Terms
 
 
 def fact(clause: UOp) -> Fact | None:

@@ -6,15 +6,16 @@ behind a validity stays within its memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from uop_ir import Kind, Ops, UOp, VerifyError, dtypes
 
-from .bounds import bounds, narrowed, values, values_from
-from .facts import Fact, Facts
+from .bounds import bounds, comparisons, narrowed, values, values_from
+from .facts import Facts
 from .guards import IMPURE, clauses
-from .linear import MOST_OPERATIONS, Linear, is_sum, linear, operations
+from .linear import Linear, linear
 from .value_sets import ValueSet, clip
+from .written import MOST_OPERATIONS, Fact, is_sum, operations, span
 
 Known = Mapping[UOp, ValueSet]
 #: Facts about sums of two terms and more, by each of their terms; numbered, the longest first.
@@ -39,7 +40,9 @@ def bounds_given(condition: UOp, node: UOp) -> tuple[int, int]:
     for number, said in enumerate(sorted(facts, key=lambda said: -len(said.terms))):
         for term, _ in said.terms if len(said.terms) > 1 else ():
             sums.setdefault(term, {})[number] = said
-    found = {n: v for n, v in narrowed(condition, True).items() if n.dtype.kind in _INTEGERS}
+    found = {
+        n: v for n, v in narrowed(comparisons(condition, True), True).items() if n.dtype.kind in _INTEGERS
+    }
     for said in facts + facts:  # what the second says of a term may narrow what the first says of others
         _narrow_terms(said, found)
     for n in [*found]:
@@ -117,9 +120,8 @@ def _plain(sum_: Linear, found: Known) -> tuple[int, int]:
 
 def _sum(sum_: Linear, sums: Sums, found: Known) -> tuple[int, int]:
     """Bounds of a sum: parts of it that facts speak of, the longest first, and the other terms one by one."""
-    facts = _about(sum_, sums)
-    opposite = Linear(tuple((t, -k) for t, k in sum_.terms), -sum_.constant)
-    return _least(sum_, facts, found), -_least(opposite, facts, found)
+    least, greatest = span(dict(sum_.terms), _about(sum_, sums), lambda t: found.get(t) or values(t))
+    return least + sum_.constant, greatest + sum_.constant
 
 
 def _about(sum_: Linear, sums: Sums) -> list[Fact]:
@@ -132,25 +134,3 @@ def _about(sum_: Linear, sums: Sums) -> list[Fact]:
                 found[number] = said
                 stack += [term for term, _ in said.terms]
     return [found[number] for number in sorted(found)]
-
-
-def _least(sum_: Linear, facts: Sequence[Fact], found: Known) -> int:
-    """sum == factor * (what a fact bounds) + the others: the least by the factors that make it greatest."""
-    left, total = sum_, 0
-    least = _plain(left, found)[0]
-    for said in facts:
-        for factor in _factors(dict(left.terms), said):
-            limit = said.span[0] if factor > 0 else said.span[1]
-            if limit is None:
-                continue
-            others = left.plus(Linear(said.terms, 0), -factor)
-            new = total + factor * limit + _plain(others, found)[0]
-            if new > least:
-                left, total, least = others, total + factor * limit, new
-                break
-    return least
-
-
-def _factors(left: Mapping[UOp, int], said: Fact) -> list[int]:
-    """How often a fact's sum may be taken out of a sum so that one of the terms is gone."""
-    return list(dict.fromkeys(left[t] // j for t, j in said.terms if t in left and left[t] % j == 0))

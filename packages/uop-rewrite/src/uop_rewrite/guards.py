@@ -12,10 +12,11 @@ from itertools import islice
 from uop_ir import Ops, UOp, dtypes
 
 from .comparison import FALSE, TRUE, complement, less
-from .facts import Fact, Facts
+from .facts import Facts
 from .linear import Linear, compact, linear
 from .pattern import COMPARISONS
 from .sizes import MOVING, few, smaller
+from .written import Fact
 
 Simplify = Callable[[UOp], UOp]
 _GIVEN = "_given"

@@ -13,10 +13,11 @@ from .bounds import bounds, values
 from .casts import peel, through
 from .comparison import congruent, equal, incongruent, length, less, unequal
 from .division import divide, divide_by_term, remainder, remainder_by_term
-from .linear import MOST_OPERATIONS, linear, operations, saves
+from .linear import linear, saves
 from .pattern import CAST, CMPEQ, CMPLT, CMPNE, DIV, MAX, MOD, MUL, Pattern, c, x, y
 from .rules import INDEX, INTEGERS, VALUES, Rule, RuleSet
 from .sums import SUM_OPS, SUMS, collect, collect_wrapping, multiply
+from .written import MOST_OPERATIONS, operations
 
 
 def _positive(c: UOp) -> bool:

@@ -15,6 +15,7 @@ from uop_ir import DType, Ops, UOp, dtypes
 from . import value_sets as sets
 from .bounds import values
 from .value_sets import ValueSet
+from .written import is_sum, operations, summands
 
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -70,42 +71,6 @@ def form(terms: Mapping[UOp, int], constant: int) -> Linear:
     return Linear(tuple([item for item in terms.items() if item[1]]), constant)
 
 
-def _summands(node: UOp) -> tuple[tuple[UOp, int], ...] | None:
-    """What a node is a sum of, each with its coefficient; None where it is no sum and no multiple."""
-    op, src = node.op, node.src
-    if op is Ops.ADD:
-        return (src[0], 1), (src[1], 1)
-    if op is Ops.SUB:
-        return (src[0], 1), (src[1], -1)
-    if op is Ops.MUL:
-        if src[1].op is Ops.CONST:
-            return ((src[0], src[1].arg.bits),)
-        if src[0].op is Ops.CONST:
-            return ((src[1], src[0].arg.bits),)
-        return None
-    return ((src[0], -1),) if op is Ops.NEG else None
-
-
-def is_sum(node: UOp) -> bool:
-    """Whether a node is a sum, a difference or a multiple, which a linear form opens."""
-    return _summands(node) is not None
-
-
-#: Sums of more operations on integers that wrap are taken as they are written.
-MOST_OPERATIONS = 64
-
-
-def operations(sum_: UOp) -> int:
-    """How many sums, differences and multiples a node is made of, shared ones each time; not much over MOST_OPERATIONS."""
-    found, stack = 0, [sum_]
-    while stack and found <= MOST_OPERATIONS:
-        summands = _summands(stack.pop())
-        if summands is not None:
-            found += 1
-            stack += [part for part, _ in summands]
-    return found
-
-
 def saves(old: Sequence[UOp], new: Sequence[UOp]) -> int | None:
     """How many operations new sums save in the place of old ones; None where that could cost too many nodes.
 
@@ -125,7 +90,7 @@ def shallow(node: UOp) -> Linear:
     """The linear form of a sum, a difference or a multiple over its operands as they are."""
     terms: dict[UOp, int] = {}
     constant = 0
-    for part, k in _summands(node) or ((node, 1),):
+    for part, k in summands(node) or ((node, 1),):
         if part.op is Ops.CONST:
             constant += k * part.arg.bits
         else:
@@ -160,18 +125,18 @@ def _linear(node: UOp) -> Linear:
             constant += k * n.arg.bits
             continue
         known = n.memo.get("linear")
-        summands = _summands(n) if known is None else None
+        parts = summands(n) if known is None else None
         if known is not None:
             constant += k * known.constant
             for term, factor in known.terms:
                 terms[term] = terms.get(term, 0) + k * factor
-        elif summands is None:
+        elif parts is None:
             only = _term(n)
             constant += k * only.constant
             for term, factor in only.terms:
                 terms[term] = terms.get(term, 0) + k * factor
         else:
-            for part, factor in summands:
+            for part, factor in parts:
                 coefficients[part] = coefficients.get(part, 0) + k * factor
     return _in_type(terms, constant, node.dtype)
 

@@ -6,9 +6,10 @@ from uop_ir import Ops, UOp, dtypes
 
 from .casts import fits, index_cast
 from .division import recombine
-from .linear import MOST_OPERATIONS, Linear, build, compact, form, linear, operations, saves, shallow
+from .linear import Linear, build, compact, form, linear, saves, shallow
 from .pattern import MUL, Pattern, a, x
 from .rules import INDEX, Region, Rule, RuleSet
+from .written import MOST_OPERATIONS, operations
 
 SUM_OPS = (Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL)
 #: An index sum of many terms, whose prefixes are not rewritten each on its own.
