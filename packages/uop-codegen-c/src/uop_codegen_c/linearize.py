@@ -12,7 +12,7 @@ from itertools import count
 
 from uop_ir import Ops, UOp
 
-from .loops import next_number, next_slot, open_ranges
+from .loops import AFTER, ALLOC, END, LOAD, RANGE, SINK, STORE, next_number, next_slot, open_ranges
 
 #: What waits for a store because it comes after it, and not because it reads what is stored.
 REPEATED = frozenset({Ops.SINK, Ops.END})
@@ -21,7 +21,7 @@ REPEATED = frozenset({Ops.SINK, Ops.END})
 def without_idle_loads(order: Sequence[UOp]) -> Sequence[UOp]:
     """A program, as its nodes in order, without loads that only an AFTER still names: a store waited for them, but what
     used them is gone."""
-    if not any(s.op is Ops.LOAD for n in order if n.op is Ops.AFTER for s in n.src[1:]):
+    if not any(s.op is LOAD for n in order if n.op is AFTER for s in n.src[1:]):
         return order
     needed: set[UOp] = set()
     stack = [order[-1]]
@@ -29,13 +29,13 @@ def without_idle_loads(order: Sequence[UOp]) -> Sequence[UOp]:
         node = stack.pop()
         if node not in needed:
             needed.add(node)
-            waits = node.src[1:] if node.op is Ops.AFTER else ()
-            stack += (s for s in node.src if s.op is not Ops.LOAD or s not in waits)
+            waits = node.src[1:] if node.op is AFTER else ()
+            stack += (s for s in node.src if s.op is not LOAD or s not in waits)
     new: dict[UOp, UOp] = {}
     for node in order:
         if node in needed:
             src = [new[s] for s in node.src if s in needed]
-            new[node] = src[0] if node.op is Ops.AFTER and len(src) == 1 else node.replace(src=src)
+            new[node] = src[0] if node.op is AFTER and len(src) == 1 else node.replace(src=src)
     return list(new[order[-1]].toposort())
 
 
@@ -45,7 +45,7 @@ def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
 
     Copies of a loop come from upcast axes, and from reductions that share ranges in different places.
     """
-    closed = [r for n in order if n.op is Ops.END for r in n.src[1:]]
+    closed = [r for n in order if n.op is END for r in n.src[1:]]
     if len(set(closed)) == len(closed):
         return order
     number = next_number(order[-1])
@@ -54,7 +54,7 @@ def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
     new: dict[UOp, UOp] = {}
     for node in order:
         now = new[node] = node.replace(src=[new[s] for s in node.src])
-        if node.op is not Ops.END:
+        if node.op is not END:
             continue
         taken = [r for r in now.src[1:] if owner.get(r, now) is not now]
         if taken:
@@ -89,7 +89,7 @@ class Nest:
         self.chains: dict[UOp, tuple[UOp, ...]] = {}
         self._of_open: dict[frozenset[UOp], tuple[UOp, ...]] = {}
         for node in reversed(self.order):  # an outer END comes after those inside it
-            if node.op is Ops.END:
+            if node.op is END:
                 outer = self.chain(node)
                 for i, r in enumerate(node.src[1:]):
                     self.chains[r] = (*outer, *node.src[1 : i + 2])
@@ -110,10 +110,10 @@ def linearize(root: UOp) -> list[UOp]:
     waited = {s for n in nest.order if n.op not in REPEATED for s in n.src}
     homes = _scratch_homes(nest) | _effect_homes(nest)
     for node in nest.order:
-        if node.op is not Ops.RANGE:
+        if node.op is not RANGE:
             blocks.setdefault(homes.get(node, nest.chain(node)), []).append(node)
     for block in blocks.values():
-        block.sort(key=lambda n: (n.op is Ops.SINK) * 2 + (n.op is Ops.STORE and n not in waited))
+        block.sort(key=lambda n: (n.op is SINK) * 2 + (n.op is STORE and n not in waited))
     out: list[UOp] = []
     _emit((), blocks, out)
     return out
@@ -122,7 +122,7 @@ def linearize(root: UOp) -> list[UOp]:
 def _emit(chain: tuple[UOp, ...], blocks: dict[tuple[UOp, ...], list[UOp]], out: list[UOp]) -> None:
     """One loop's nodes in order; recursion is as deep as the loops."""
     for node in blocks.pop(chain, []):
-        if node.op is Ops.END:
+        if node.op is END:
             inner = chain
             for r in node.src[1:]:
                 inner = (*inner, r)
@@ -135,9 +135,9 @@ def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
     """What an END repeats stands in its innermost loop, whether it depends on its ranges or not."""
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
-        if node.op is Ops.END:
+        if node.op is END:
             effect = node.src[0]
-            for e in (effect, *effect.src) if effect.op is Ops.SINK else (effect,):
+            for e in (effect, *effect.src) if effect.op is SINK else (effect,):
                 homes[e] = nest.chains[node.src[-1]]
     return homes
 
@@ -154,7 +154,5 @@ def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
 def _places_scratch(node: UOp) -> bool:
     """Whether a node is an AFTER of ranges alone, or of values of ranges, which says in which loops memory stands."""
     return (
-        node.op is Ops.AFTER
-        and node.src[0].op is Ops.ALLOC
-        and all(s.op in (Ops.RANGE, Ops.CONST) for s in node.src[1:])
+        node.op is AFTER and node.src[0].op is ALLOC and all(s.op in (RANGE, Ops.CONST) for s in node.src[1:])
     )

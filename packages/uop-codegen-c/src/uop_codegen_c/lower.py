@@ -11,7 +11,7 @@ from uop_rewrite import bounds, run_passes
 from .cache import KernelSource
 from .freedoms import Freedoms, current_freedoms
 from .linearize import linearize
-from .loops import length
+from .loops import END, RANGE, length
 from .machine import Machine
 from .passes import PASSES, lowering
 from .render import render
@@ -72,9 +72,9 @@ def _flops(order: Sequence[UOp]) -> int:
     """Floating-point operations of one run, at the greatest sizes."""
     total, times = 0, [1]
     for node in order:
-        if node.op is Ops.RANGE:
+        if node.op is RANGE:
             times.append(times[-1] * bounds(node.src[0])[1])
-        elif node.op is Ops.END:
+        elif node.op is END:
             del times[len(times) - len(node.src) + 1 :]
         elif node.op in FLOPS and node.dtype.is_float:
             total += FLOPS[node.op] * length(node) * times[-1]

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
-from uop_ir import BackendError, Ops, UOp, dtypes
+from uop_ir import BackendError, UOp, dtypes
 
 from . import ctext
 from .accesses import check_accesses, index_width
 from .dialect import Argument, C, Dialect
 from .expressions import expression
-from .loops import memory_of
+from .loops import END, RANGE, STORE, memory_of
 from .names import scalar_name
 from .statements import statement
 from .writer import Renderer, Text
@@ -33,7 +33,7 @@ def render(
     r = Renderer(dialect, expression)
     r.uses = Counter(chain.from_iterable(node.src for node in order))
     r.hoisted = _hoisted(order)
-    stores = [n for n in order if n.op is Ops.STORE]
+    stores = [n for n in order if n.op is STORE]
     r.stores = frozenset(n.src[1] for n in stores)
     r.stored = frozenset(memory_of(n.src[0]) for n in stores)
     check_accesses(order)
@@ -57,14 +57,14 @@ def _hoisted(order: Sequence[UOp]) -> frozenset[UOp]:
     place: dict[UOp, int] = {}
     out: set[UOp] = set()
     for node in order:
-        if node.op is Ops.END:
+        if node.op is END:
             depth -= len(node.src) - 1
         place[node] = depth
         index = node.dtype is dtypes.index
         for s in node.src:
             if place[s] < depth or (index and s.dtype is not dtypes.index):
                 out.add(s)
-        if node.op is Ops.RANGE:
+        if node.op is RANGE:
             depth += 1
     return frozenset(out)
 
