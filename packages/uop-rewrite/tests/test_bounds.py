@@ -195,12 +195,12 @@ P, Q, S = UOp.range(4, 0), UOp.range(5, 1), UOp.variable("s", -2, 7)
     ("condition", "yes", "no"),
     [
         # part of a sum, the whole of it in other words, a multiple of it
-        (1 < P + Q, P + Q + S, -1),
-        ((7 < P * 3 + Q) & (P * 3 + Q < 11), 10 - Q - P * 3, -1),
-        ((3 < P + Q) & (Q < 3) & (S < 5) & (0 < S), (P + Q) * 2 + S - 8, -1),
+        (P + Q > 1, P + Q + S, -1),
+        ((P * 3 + Q > 7) & (P * 3 + Q < 11), 10 - Q - P * 3, -1),
+        ((P + Q > 3) & (Q < 3) & (S < 5) & (S > 0), (P + Q) * 2 + S - 8, -1),
         # where it does not hold; where one of two does not; where both sides are equal
         (P + Q < 3, 0, P * 2 + Q * 2 - 5),
-        ((P + Q < 3) | (5 < P + Q), -1, P + Q),
+        ((P + Q < 3) | (P + Q > 5), -1, P + Q),
         ((P + Q).eq(S * 2), P + Q - S * 2, 0),
         # under an operation, and beside a term that is bounded alone
         ((P + Q < 5) & (P < 2), (P + Q) // 2, 0),

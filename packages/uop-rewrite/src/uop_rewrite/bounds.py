@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import gcd
-from typing import TypeAlias
 
 from uop_ir import Kind, Ops, UOp, VerifyError
 
 from . import value_sets as sets
 from .sizes import MOVING, few
+from .transfers import NOTHING, TRANSFERS, Transfer, truth, whole
 from .value_sets import ValueSet, value_set
 from .written import Fact, is_sum, said, span, written
 
-#: The values of a node, from those of its sources.
-Transfer: TypeAlias = Callable[[UOp, Sequence[ValueSet]], ValueSet]
 #: A choice of more nodes is not looked at under its condition.
 FEW_NODES = 64
 _NARROWED = (Kind.INDEX, Kind.SIGNED, Kind.UNSIGNED)
-_NOTHING = ValueSet(0, 0, 0, 0)  # of a node without integers; never looked at
-#: What a bool can be, by its least and its greatest value.
-_TRUTHS = {(p, q): value_set(p, q) for p, q in ((0, 0), (0, 1), (1, 1))}
 
 
 def bounds(node: UOp) -> tuple[int, int]:
@@ -40,7 +35,7 @@ def values(node: UOp) -> ValueSet:
     Raises VerifyError for a node of another dtype.
     """
     found: ValueSet | None = node.memo.get("values")
-    if found is None or found is _NOTHING:
+    if found is None or found is NOTHING:
         if node.dtype.kind in (Kind.FLOAT, Kind.VOID):
             raise VerifyError(
                 f"{node.op!r}: no bounds of {node.dtype}", remedy="an integer, index or bool has them"
@@ -75,11 +70,6 @@ def not_zero(x: UOp) -> bool:
     return least > 0 or greatest < 0
 
 
-def whole(node: UOp) -> ValueSet:
-    """All values of the node's dtype."""
-    return ValueSet(int(node.dtype.min), int(node.dtype.max))
-
-
 def wraps(node: UOp) -> bool:
     """Whether an integer operation may overflow its type: its result is then the exact one modulo the type's size.
 
@@ -95,7 +85,7 @@ def values_from(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     """The values of a node whose sources have these."""
     kind = node.dtype.kind
     if kind in (Kind.FLOAT, Kind.VOID):
-        return _NOTHING
+        return NOTHING
     rule = VALUES.get(node.op)
     if rule is None:
         return whole(node)
@@ -116,22 +106,10 @@ def values_from(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     return value_set(int(node.dtype.min), int(node.dtype.max), step, found.offset)
 
 
-def _binary(function: Callable[[ValueSet, ValueSet], ValueSet]) -> Transfer:
-    return lambda node, src: function(src[0], src[1])
-
-
-def _bits(function: Callable[[ValueSet, ValueSet, int], ValueSet]) -> Transfer:
-    return lambda node, src: function(src[0], src[1], node.dtype.bits)
-
-
-def _multiply(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return sets.square(src[0]) if node.src[0] is node.src[1] else sets.multiply(src[0], src[1])
-
-
 def _divide(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     """Of a range that has `n * m` values, the quotient by m is less than n; x // x is 1, or 0 where x is 0."""
     if node.src[0] is node.src[1]:
-        return _truth(src[0].least > 0 or src[0].greatest < 0, src[0] == _NOTHING)
+        return truth(src[0].least > 0 or src[0].greatest < 0, src[0] == NOTHING)
     others = _others(node)
     found = sets.divide(src[0], src[1])
     if others is None or src[1].least < 0:
@@ -164,36 +142,6 @@ def _others(node: UOp) -> tuple[UOp, ...] | None:
         return None
     factors.remove(by)
     return tuple(factors)
-
-
-def _truth(always: bool, never: bool) -> ValueSet:
-    return _TRUTHS[always, not never]
-
-
-def _less(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    if node.src[0] is node.src[1]:
-        return sets.constant(0)
-    if node.src[0].dtype.kind is Kind.FLOAT:
-        return ValueSet(0, 1)
-    x, y = src
-    return _truth(x.greatest < y.least, x.least >= y.greatest)
-
-
-def _equal(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    if node.src[0].dtype.kind is Kind.FLOAT:
-        return ValueSet(0, 1)
-    x, y = src
-    apart = x.greatest < y.least or y.greatest < x.least or _incongruent(x, y)
-    return _truth(node.src[0] is node.src[1] or (x == y and x.step == 0), apart)
-
-
-def _incongruent(x: ValueSet, y: ValueSet) -> bool:
-    step = gcd(x.step, y.step)
-    return step > 1 and (x.offset - y.offset) % step != 0
-
-
-def _not_equal(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return sets.subtract(sets.constant(1), _equal(node, src))
 
 
 def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
@@ -250,7 +198,7 @@ def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSe
     if any(n.op in MOVING for n in nodes):
         return found.get(choice, known)
     facts.sort(key=lambda fact: -len(fact.terms))
-    whole = {choice, *(s for n in nodes if not is_sum(n) for s in n.src)} if facts else set()
+    outermost = {choice, *(s for n in nodes if not is_sum(n) for s in n.src)} if facts else set()
     for n in nodes.intersection(found) if facts else ():
         found[n] = _summed(n, facts, found)
     for n in choice.toposort(gate=lambda n: n not in found):
@@ -258,7 +206,7 @@ def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSe
             src = [found[s] for s in n.src]
             # each choice within it under its own condition, too, would take exponential time
             found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else values_from(n, src)
-            if n in whole:
+            if n in outermost:
                 found[n] = _summed(n, facts, found)
     new = found[choice]
     return known if new.least < known.least or new.greatest > known.greatest else new
@@ -274,79 +222,8 @@ def _summed(n: UOp, facts: Sequence[Fact], found: dict[UOp, ValueSet]) -> ValueS
     return sets.clip(found[n], least + constant, greatest + constant)
 
 
-def _and(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    x, y = src
-    if node.dtype.kind is Kind.BOOL:
-        return _TRUTHS[x.least & y.least, x.greatest & y.greatest]
-    return sets.bit_and(x, y, node.dtype.bits)
-
-
-def _or(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    x, y = src
-    if node.dtype.kind is Kind.BOOL:
-        return _TRUTHS[x.least | y.least, x.greatest | y.greatest]
-    return sets.bit_or(x, y, node.dtype.bits)
-
-
-def _cast(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    source = src[0]
-    if node.src[0].dtype.kind is Kind.FLOAT:
-        return whole(node)
-    if node.dtype.kind is Kind.BOOL:
-        return _truth(source.least > 0 or source.greatest < 0 or source.offset != 0, source == _NOTHING)
-    return source
-
-
-def _range(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return value_set(0, max(src[0].greatest - 1, 0))
-
-
-def _param(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return value_set(node.arg.min, node.arg.max) if node.dtype.kind is Kind.INDEX else whole(node)
-
-
-def _constant(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return sets.constant(int(node.value))
-
-
-def _multiply_add(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return sets.add(sets.multiply(src[0], src[1]), src[2])
-
-
-def _first(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    return src[0]
-
-
 #: Ops whose exact result may have no place in their type.
 ARITHMETIC = frozenset({Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.DIV, Ops.SHL, Ops.MULACC})
 
 #: One row an op whose result can be narrower than its type: the exact result, before it wraps.
-VALUES: dict[Ops, Transfer] = {
-    Ops.CONST: _constant,
-    Ops.RANGE: _range,
-    Ops.SPECIAL: _range,
-    Ops.PARAM: _param,
-    Ops.ADD: _binary(sets.add),
-    Ops.SUB: _binary(sets.subtract),
-    Ops.NEG: lambda node, src: sets.negate(src[0]),
-    Ops.MUL: _multiply,
-    Ops.MULACC: _multiply_add,
-    Ops.MAX: _binary(sets.maximum),
-    Ops.DIV: _divide,
-    Ops.MOD: _modulo,
-    Ops.SHL: _bits(sets.shift_left),
-    Ops.SHR: _bits(sets.shift_right),
-    Ops.CMPLT: _less,
-    Ops.CMPEQ: _equal,
-    Ops.CMPNE: _not_equal,
-    Ops.WHERE: _where,
-    Ops.CAST: _cast,
-    Ops.AND: _and,
-    Ops.OR: _or,
-    Ops.XOR: _bits(sets.bit_xor),
-    Ops.STACK: lambda node, src: sets.union(src),
-    Ops.PAD: lambda node, src: sets.union((src[0], _NOTHING)),
-    **dict.fromkeys(
-        (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK, Ops.STAGE, Ops.COPY), _first
-    ),
-}
+VALUES: dict[Ops, Transfer] = {**TRANSFERS, Ops.DIV: _divide, Ops.MOD: _modulo, Ops.WHERE: _where}

@@ -6,9 +6,10 @@ import pytest
 
 from uop_ir import Ops, UOp, dtypes
 from uop_rewrite import matches, values
-from uop_rewrite.bounds import VALUES, whole
+from uop_rewrite.bounds import VALUES
 from uop_rewrite.pattern import COMMUTATIVE, Builder
 from uop_rewrite.symbolic import FOLDED, folding
+from uop_rewrite.transfers import whole
 from uop_rewrite.value_sets import floor_div, floor_mod
 
 TESTED = frozenset({
