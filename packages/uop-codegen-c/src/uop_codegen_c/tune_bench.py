@@ -16,13 +16,16 @@ from uop_ir import generated as generated_values
 from .cache import KernelSource
 from .compiler import LONG_TEXT
 from .freedoms import Freedoms
+from .linearize import linearize
 from .loader import load
-from .lower import generate
+from .lower import source, stages
 from .memory import allocate, bytes_of
 from .runtime import REPLAY, CpuProgram, replay
 from .schedule import Schedule
 
 Arrays: TypeAlias = "list[npt.NDArray[Any]]"
+#: The pass that schedules are for.
+OPTIMIZE = "optimize"
 #: By bytes of a float, what sums that are added in another order may differ by: of themselves, and of the largest.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-10}
 #: Seconds that one measurement takes, and turns take in all; runs of a measurement; measurements; turns.
@@ -38,8 +41,9 @@ class Bench:
     """
 
     def __init__(self, body: UOp, free: Freedoms) -> None:
-        self.body, self.free = body, free
-        params = call_params(body)
+        self.free = free
+        self.root = next(root for name, root in stages(body, free) if name == "bounds")
+        params = self.params = call_params(body)
         inputs = tuple(p for p in params if p.arg.size is not None)
         self.plan = Plan((UOp(Ops.CALL, (body, *params)),), inputs, params[len(inputs) :])
         signed = [generated_values(p, 0) for p in inputs]
@@ -57,8 +61,8 @@ class Bench:
 
     def programs(self, schedules: Sequence[Schedule | None]) -> list[Executable | None]:
         """The kernel by each schedule, ready to run; None where it is not legal, too long, or does not compile."""
-        sources = [self._source(schedule) for schedule in schedules]
-        some = [source for source in sources if source is not None]
+        texts = [self.text(schedule) for schedule in schedules]
+        some = [text for text in texts if text is not None]
         try:
             *functions, replay_function = load([*some, REPLAY])
         except BackendError:
@@ -68,17 +72,19 @@ class Bench:
         ready = iter(functions)
         return [
             None
-            if source is None
-            else replay(self.plan, [CpuProgram(source.name, source.text, next(ready))], replay_function)
-            for source in sources
+            if text is None
+            else replay(self.plan, [CpuProgram(text.name, text.text, next(ready))], replay_function)
+            for text in texts
         ]
 
-    def _source(self, schedule: Schedule | None) -> KernelSource | None:
+    def text(self, schedule: Schedule | None) -> KernelSource | None:
+        """The C of the kernel by a schedule, or the one that is chosen; None where it is not legal, or too long."""
         try:
-            source = generate(self.body, self.free, schedule=schedule)
+            *_, (_, lowered) = stages(self.root, self.free, OPTIMIZE, schedule=schedule)
+            found = source(linearize(lowered), self.params)
         except UopError:
             return None
-        return None if schedule is not None and len(source.text) > LONG_TEXT else source
+        return None if schedule is not None and len(found.text) > LONG_TEXT else found
 
     def fill(self, case: int) -> None:
         """Put the inputs of a case into the memory."""

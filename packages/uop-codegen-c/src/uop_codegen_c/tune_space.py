@@ -51,7 +51,9 @@ def changed(root: UOp, schedule: Schedule, free: Freedoms) -> Iterator[Scheduled
     whole = schedule.actions
     for place, action in enumerate(whole):
         for instead in ((), *((other,) for other in _others(action))):
-            yield legal_part(root, (*whole[:place], *instead, *whole[place + 1 :]), free)
+            part, program = legal_part(root, (*instead, *whole[place + 1 :]), free)
+            yield Schedule((*whole[:place], *part.actions)), program
+        root = apply_schedule(root, [action], free)
 
 
 def _others(action: Action) -> Iterator[Action]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, KernelSource, Schedule, generate, settings, tune_bench, tune_worker
+from uop_codegen_c import Freedoms, KernelSource, Schedule, settings, tune_bench, tune_worker
 from uop_codegen_c.tune_bench import Bench, same
 from uop_codegen_c.tune_worker import Worker
 from uop_ir import Ops, Param, UOp, UopError, dtypes, override
@@ -156,12 +156,14 @@ def test_what_does_not_compile_or_is_long_is_none(monkeypatch: pytest.MonkeyPatc
         patch.setattr(tune_bench, "LONG_TEXT", 10)
         assert bench.programs([NONE]) == [None]
 
-    def broken(body: UOp, free: Freedoms, schedule: Schedule | None = None) -> KernelSource:
-        source = generate(body, free, schedule=schedule)
-        text = source.text + "?" if schedule == Schedule.parse("retype 1 unroll") else source.text
-        return KernelSource(source.name, source.preamble, text)
+    def broken(schedule: Schedule | None) -> KernelSource | None:
+        whole = text(schedule)
+        if whole is None or schedule != Schedule.parse("retype 1 unroll"):
+            return whole
+        return KernelSource(whole.name, whole.preamble, whole.text + "?")
 
-    monkeypatch.setattr(tune_bench, "generate", broken)
+    text = bench.text
+    monkeypatch.setattr(bench, "text", broken)
     bad, good = bench.programs([Schedule.parse("retype 1 unroll"), NONE])
     assert bad is None
     assert good is not None
