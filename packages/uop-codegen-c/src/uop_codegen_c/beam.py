@@ -19,8 +19,8 @@ from .settings import settings
 from .tune import tune
 from .tuned import Find, alone, find_path, keep, look_up, set_aside
 
-#: Called with each kernel that has a Find when it is lowered, and the Find.
-WATCHERS: list[Callable[[UOp, Find], None]] = []
+#: Called with each kernel that has a Find when it is lowered, and the Find, or the reason why it could not be searched.
+WATCHERS: list[Callable[[UOp, Find | Exception], None]] = []
 
 
 def tuned_text(body: UOp) -> KernelSource:
@@ -46,11 +46,16 @@ def find(body: UOp, free: Freedoms) -> Find | None:
     except (UopError, OSError) as error:
         if ir_settings.debug >= 1:
             print(f"kernel {body.key[:12]} is not tuned: {error}")
+        _tell(body, error)
         return None
     if found is not None:
-        for watcher in WATCHERS:
-            watcher(body, found)
+        _tell(body, found)
     return found
+
+
+def _tell(body: UOp, found: Find | Exception) -> None:
+    for watcher in WATCHERS:
+        watcher(body, found)
 
 
 def search(

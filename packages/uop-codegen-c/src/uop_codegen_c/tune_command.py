@@ -47,15 +47,15 @@ def _tune_kernel(options: Namespace) -> None:
 
 def _tune_program(options: Namespace) -> None:
     """Run a program, each of whose kernels is tuned when it is compiled, and print a table of them."""
-    known: dict[UOp, Find] = {}
+    known: dict[UOp, Find | Exception] = {}
     output = sys.stdout
 
-    def watch(body: UOp, found: Find) -> None:
+    def watch(body: UOp, found: Find | Exception) -> None:
         if body not in known:
             if not known:
                 print(HEAD, file=output)
             known[body] = found
-            print(_row(body, found), file=output, flush=True)
+            print(f"{body.key[:12]:<14}{_stores(body):<34}{_row(found)}", file=output, flush=True)
 
     WATCHERS.append(watch)
     try:
@@ -63,23 +63,30 @@ def _tune_program(options: Namespace) -> None:
             run_python(options.file, options.arguments)
     finally:
         WATCHERS.pop()
-    before, after = (
-        sum(getattr(f, name) for f in known.values()) * 1e3 for name in ("chosen_seconds", "seconds")
-    )
-    faster = sum(f.schedule is not None for f in known.values())
+    tuned = [found for found in known.values() if isinstance(found, Find)]
+    faster = sum(found.schedule is not None for found in tuned)
+    before, after = sum(f.chosen_seconds for f in tuned) * 1e3, sum(f.seconds for f in tuned) * 1e3
     print(
         f"{len(known)} kernels, {faster} of them faster; each once: {before:.3f} ms before, {after:.3f} ms now"
     )
 
 
-def _row(body: UOp, found: Find) -> str:
-    stores = [n.src[1] for n in body.toposort() if n.op is Ops.STORE]
-    value = stores[-1]
-    op = f"reduce {value.arg[0].value}" if value.op is Ops.REDUCE else value.op.value
-    text = f"{op} {value.dtype}{list(value.shape)}" + (f" and {len(stores) - 1}" if len(stores) > 1 else "")
-    times = f"{found.chosen_seconds * 1e3:8.3f} ms{found.seconds * 1e3:8.3f} ms{found.ratio:7.2f}"
-    schedule = found.schedule if found.schedule is not None else "as chosen"
-    return f"{body.key[:12]:<14}{text:<34}{times}  {schedule or 'none'}"
+def _stores(body: UOp) -> str:
+    """What a kernel stores: the operation of the last value, its dtype and shape, and how many there are besides."""
+    values = [n.src[1] for n in body.toposort() if n.op is Ops.STORE]
+    op = values[-1].op.value
+    if values[-1].op is Ops.REDUCE:
+        op += f" {values[-1].arg[0].value}"
+    others = f" and {len(values) - 1}" if len(values) > 1 else ""
+    return f"{op} {values[-1].dtype}{list(values[-1].shape)}{others}"
+
+
+def _row(found: Find | Exception) -> str:
+    if isinstance(found, Exception):
+        return f"not tuned: {found}"
+    schedule = "as chosen" if found.schedule is None else found.schedule or "none"
+    before, after = found.chosen_seconds * 1e3, found.seconds * 1e3
+    return f"{before:8.3f} ms{after:8.3f} ms{found.ratio:7.2f}  {schedule}"
 
 
 def _parser() -> CommandParser:
