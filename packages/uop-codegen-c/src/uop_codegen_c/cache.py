@@ -240,12 +240,29 @@ def _unit(kernels: Sequence[KernelSource]) -> str:
 def _publish(folder: Path, output: Path, keys: Sequence[str]) -> Path:
     """Give an object its name, then those of its kernels."""
     path = folder / f"{hashlib.sha256(output.read_bytes()).hexdigest()}.so"
-    output.replace(path)
+    put(output, path)
     for key in keys:
         link = output.parent / f"{key}.k"
         link.symlink_to(path.name)
-        link.replace(folder / link.name)
+        put(link, folder / link.name)
     return path
+
+
+def put(made: Path, path: Path) -> None:
+    """Give what is complete its name in the cache, whatever stands there: a folder is nothing that is cached."""
+    try:
+        made.replace(path)
+    except IsADirectoryError:
+        remove(path)
+        made.replace(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file of the cache, or a folder that stands in place of one, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _failure(folder: Path, job: Job, said: str) -> BackendError:

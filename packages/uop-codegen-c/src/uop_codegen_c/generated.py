@@ -18,7 +18,7 @@ from pathlib import Path
 from uop_ir import UOp, settings
 from uop_rewrite import settings as rewrite_settings
 
-from .cache import KernelSource, digest, kernel_folder, mark_used, workspace
+from .cache import KernelSource, digest, kernel_folder, mark_used, put, workspace
 from .freedoms import current_freedoms
 from .lower import generate
 from .machine import this_machine
@@ -73,4 +73,4 @@ def _write(path: Path, source: KernelSource) -> None:
     with workspace(path.parent) as work:
         whole = work / path.name
         whole.write_text(f"{digest(text)}\n{text}")
-        whole.replace(path)
+        put(whole, path)

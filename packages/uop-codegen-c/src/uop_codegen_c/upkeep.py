@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import is_whole, sweep
+from .cache import is_whole, remove, sweep
 from .generated import read_text
 from .tuned import read_find
 
@@ -60,7 +60,7 @@ def damaged(folder: Path) -> list[tuple[Path, str]]:
     for kind, right, what in CHECKS:
         for path in sorted(folder.glob(KINDS[kind])):
             if not right(path) and path.exists():  # it may have gone meanwhile
-                path.unlink(missing_ok=True)
+                remove(path)
                 wrong.append((path, what))
     _drop_links(folder)
     return wrong
@@ -91,7 +91,7 @@ def prune(folder: Path, seconds: float | None = None, size: int | None = None) -
     for file in files:
         old = seconds is not None and now - file.used > seconds
         if old or (size is not None and left > size):
-            file.path.unlink(missing_ok=True)
+            remove(file.path)
             left -= file.bytes
             gone.count, gone.bytes = gone.count + 1, gone.bytes + file.bytes
     _drop_links(folder)

@@ -166,6 +166,17 @@ def test_a_damaged_object_is_compiled_again(folder: Path, damage: str) -> None:
     assert (compiled(folder), path.read_bytes()) == (2, data)
 
 
+def test_a_folder_in_place_of_what_is_cached_goes(folder: Path) -> None:
+    """Of an object, then of the link to it."""
+    for pattern in ("c/*.so", "c/*.k"):
+        build([kernel(1)])
+        (path,) = folder.glob(pattern)
+        path.unlink()
+        (path / "inside").mkdir(parents=True)
+        assert results([kernel(1)]) == [21.0]
+        assert path.is_file()
+
+
 def test_an_object_of_another_name_is_compiled_again(folder: Path) -> None:
     """Both are whole; one has the bytes of the other."""
     (one,), (other,) = build([kernel(1)]), build([kernel(2)])

@@ -73,6 +73,16 @@ def test_a_damaged_text_is_lowered_again(folder: Path, lowered: list[UOp], damag
     assert len(lowered) == 2
 
 
+def test_a_folder_in_place_of_a_text_goes(folder: Path, lowered: list[UOp]) -> None:
+    first = remembered(body(2.0))
+    (path,) = folder.glob("*.json")
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+    assert remembered(body(2.0)) == remembered(body(2.0)) == first
+    assert path.is_file()
+    assert len(lowered) == 2
+
+
 def test_a_text_of_another_kernel_is_not_believed(folder: Path, lowered: list[UOp]) -> None:
     want = remembered(body(2.0))
     (path,) = folder.glob("*.json")

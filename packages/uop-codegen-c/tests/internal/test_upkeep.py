@@ -147,6 +147,20 @@ def test_what_is_damaged_goes_and_is_told(
     assert objects[1].exists()
 
 
+def test_a_folder_in_place_of_a_file_is_damaged(folder: Path) -> None:
+    objects = fill(folder)
+    (text,) = folder.glob("*.json")
+    for path in (objects[1], text):
+        path.unlink()
+        (path / "inside").mkdir(parents=True)
+    assert [path for path, _ in damaged(folder)] == [objects[1], text]
+    assert damaged(folder) == []
+    objects[0].unlink()
+    objects[0].mkdir()
+    prune(folder, size=0)
+    assert names(folder, "*.so") == set()
+
+
 def test_verify_does_not_count_as_a_use(folder: Path) -> None:
     objects = fill(folder)
     paths = [aged(path, 5) for path in (*objects, *folder.glob("*.json"))]
