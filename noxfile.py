@@ -249,10 +249,15 @@ def torch(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"], venv_backend="virtualenv")
 def bench(session: nox.Session) -> None:
-    """Run every benchmark, beside tinygrad or PyTorch, and print what it measured: see benchmarks/README.md."""
+    """Run every benchmark, beside tinygrad or PyTorch, and print what it measured: see benchmarks/README.md.
+
+    What speed.py measured is also written to speed.json and speed.svg in the folder of the session.
+    """
     install(session, PACKAGES, "tinygrad==0.14.0", "torch==2.13.0")
+    folder = session.create_tmp()
+    options = {"speed.py": (f"--json={folder}/speed.json", f"--plot={folder}/speed.svg")}
     for script in sorted((ROOT / "benchmarks").glob("*.py")):
-        session.run("python", str(script))
+        session.run("python", str(script), *options.get(script.name, ()))
 
 
 @nox.session(tags=["nightly"])

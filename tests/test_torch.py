@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,61 +14,8 @@ from uop_tensor import Tensor, jit
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+torch_models = runpy.run_path(str(Path(__file__).with_name("torch_models.py")))
 STEPS, BATCH, BETAS = 50, 32, (0.9, 0.99)
-
-
-def torch_gpt(config: GptConfig) -> Any:
-    """The model by PyTorch's own layers, under the names of ours."""
-    nn, functional = torch.nn, torch.nn.functional
-
-    class Attention(nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.qkv = nn.Linear(config.width, 3 * config.width, bias=False)
-            self.out = nn.Linear(config.width, config.width, bias=False)
-
-        def forward(self, x: Any) -> Any:
-            batch, time, width = x.shape
-            heads = (batch, time, config.heads, width // config.heads)
-            q, k, v = (part.view(heads).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
-            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.out(mixed.transpose(1, 2).reshape(batch, time, width))
-
-    class FeedForward(nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.up = nn.Linear(config.width, 4 * config.width, bias=False)
-            self.down = nn.Linear(4 * config.width, config.width, bias=False)
-
-        def forward(self, x: Any) -> Any:
-            return self.down(functional.gelu(self.up(x), approximate="tanh"))
-
-    class Block(nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
-            self.attention, self.feed_forward = Attention(), FeedForward()
-
-        def forward(self, x: Any) -> Any:
-            x = x + self.attention(self.norm1(x))
-            return x + self.feed_forward(self.norm2(x))
-
-    class Model(nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.token = nn.Embedding(config.vocabulary, config.width)
-            self.position = nn.Embedding(config.context, config.width)
-            self.blocks = nn.ModuleList(Block() for _ in range(config.layers))
-            self.norm = nn.LayerNorm(config.width)
-            self.head = nn.Linear(config.width, config.vocabulary, bias=False)
-
-        def forward(self, tokens: Any) -> Any:
-            x = self.token(tokens) + self.position.weight[: tokens.shape[1]]
-            for block in self.blocks:
-                x = block(x)
-            return self.head(self.norm(x))
-
-    return Model()
 
 
 @pytest.mark.torch
@@ -75,7 +23,7 @@ def test_the_gpt_has_the_losses_of_pytorch() -> None:
     text, _ = load_text(None, 1000)
     tokenizer = CharTokenizer(text)
     config = GptConfig(len(tokenizer))
-    model, other = Gpt(config, np.random.default_rng(0)), torch_gpt(config)
+    model, other = Gpt(config, np.random.default_rng(0)), torch_models["gpt"](torch, config)
     state = {name: torch.from_numpy(t.numpy()) for name, t in model.state_dict().items()}
     other.load_state_dict(state)
     optimizer = AdamW(model.parameters(), betas=BETAS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from uop_nn import GptConfig
+
 
 def resnet18(torch: Any) -> Any:
     """As in torchvision, which is not needed for it."""
@@ -208,5 +210,59 @@ def gpt2(torch: Any, config: Any) -> Any:
                 x = x + block.attn(block.ln_1(x))
                 x = x + block.mlp(block.ln_2(x))
             return self.ln_f(x) @ self.wte.weight.T
+
+    return Model()
+
+
+def gpt(torch: Any, config: GptConfig) -> Any:
+    """The GPT of characters."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Attention(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv = nn.Linear(config.width, 3 * config.width, bias=False)
+            self.out = nn.Linear(config.width, config.width, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            batch, time, width = x.shape
+            heads = (batch, time, config.heads, width // config.heads)
+            q, k, v = (part.view(heads).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(mixed.transpose(1, 2).reshape(batch, time, width))
+
+    class FeedForward(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = nn.Linear(config.width, 4 * config.width, bias=False)
+            self.down = nn.Linear(4 * config.width, config.width, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            return self.down(functional.gelu(self.up(x), approximate="tanh"))
+
+    class Block(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
+            self.attention, self.feed_forward = Attention(), FeedForward()
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.attention(self.norm1(x))
+            return x + self.feed_forward(self.norm2(x))
+
+    class Model(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.token = nn.Embedding(config.vocabulary, config.width)
+            self.position = nn.Embedding(config.context, config.width)
+            self.blocks = nn.ModuleList(Block() for _ in range(config.layers))
+            self.norm = nn.LayerNorm(config.width)
+            self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.token(tokens) + self.position.weight[: tokens.shape[1]]
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.norm(x))
 
     return Model()
