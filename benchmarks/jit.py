@@ -94,6 +94,12 @@ def our_kept() -> Run:
     return run
 
 
+def our_least() -> Run:
+    """A function that finds nothing around it, on one tensor."""
+    step, x = jit(lambda x: x + 1), Tensor(data(1)[0]).realize()
+    return lambda: step(x)
+
+
 def our_floor() -> Run:
     """What of a replay is the backend's: the call of C, with the memory that it is to use."""
     step = jit(lambda x: x + 1)
@@ -113,6 +119,7 @@ def our_floor() -> Run:
 def rows() -> dict[str, tuple[Run, Run | None]]:
     return {
         "the call of C alone": (our_floor(), None),
+        "x + 1": (our_least(), None),
         "1 tensor in, 1 out": (ours(1), theirs(1)),
         "10 tensors in, 10 out": (ours(10), theirs(10)),
         "1 state": (our_state(1), their_state(1)),

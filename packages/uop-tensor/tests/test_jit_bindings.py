@@ -218,3 +218,32 @@ def test_attributes_that_are_computed_are_not_asked_for() -> None:
     model, proxy = Model(), Proxy()
     f = jit(lambda x: (x * model.weight, str(type(proxy)))[0])
     assert [ask(f), ask(f), f.traces] == [2, 2, 1]
+
+
+def test_what_stands_behind_a_property_is_looked_at_and_the_property_is_not() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.__dict__["weight"] = Tensor([2.0])
+            self.training = True
+
+        @property
+        def weight(self) -> Tensor:
+            asked.append(1)
+            found: Tensor = self.__dict__["weight"]
+            return found
+
+        @weight.setter
+        def weight(self, new: Tensor) -> None:
+            self.__dict__["weight"] = new
+
+    asked: list[int] = []
+    model = Model()
+    f = jit(lambda x: x * model.weight)
+    assert [ask(f), ask(f), f.traces] == [2, 2, 1]
+    del asked[:]
+    assert ask(f) == 2
+    assert asked == []
+    model.weight = Tensor([3.0])
+    assert [ask(f), f.traces] == [3, 2]
+    model.training = False
+    assert [ask(f), f.traces] == [3, 3]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from inspect import getattr_static, isdatadescriptor
+from itertools import chain
 from operator import attrgetter, itemgetter
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
@@ -25,8 +27,8 @@ LIMIT = 10_000
 LEAVES = (UOp, ModuleType, type, str, bytes, int, float, complex, type(None))
 #: Where something stands (a list, a dict, a cell, an object; None: where it cannot be replaced), its key, and what it is.
 _Edge: TypeAlias = "tuple[Any, Any, Any]"
-#: A place, or a weakref to it; what reads its watched keys; the ids of what was there.
-_Watch: TypeAlias = "tuple[Callable[[], Any], Callable[[Any], Any], tuple[int, ...]]"
+#: What gives a place, or None where it is gone, and what reads its watched keys.
+_Watch: TypeAlias = "tuple[Callable[[], Any], Callable[[Any], Any]]"
 
 
 class Bindings:
@@ -37,6 +39,7 @@ class Bindings:
         self._edges: list[tuple[Any, _Edge]] = []
         self._functions = functions_of(function)
         self._watches: list[_Watch] = []
+        self._ids: list[int] = []
         self._kept: list[Any] = []
         waiting: list[Any] = [function, *self._functions]
         seen = set(map(id, waiting))
@@ -66,9 +69,9 @@ class Bindings:
             elif key < len(place):
                 place[key] = child
 
-    def watch(self, used: Collection[int]) -> None:
+    def watch(self, used: Collection[int]) -> bool:
         """From now on `hold` looks at all ways to the tensors of these ids, at what the function's own names are bound to,
-        and at what is True or False of the objects among them (`training`, say).
+        and at what is True or False of the objects among them (`training`, say). False where there is nothing to look at.
         """
         leads, own = self._leading_to(used), set(map(id, self._functions))
         places: dict[int, tuple[Any, list[Any]]] = {}
@@ -83,21 +86,28 @@ class Bindings:
                 objects[id(child)] = child
                 if named and id(child) not in leads and not isinstance(child, Tensor):
                     self._kept.append(child)  # an id is that of one object as long as it lives
-        watched = [(place, _reader(place, keys)) for place, keys in places.values()]
-        watched += [(x, _attributes(flags)) for x in objects.values() if (flags := _flags(x))]
-        self._watches = [(_held(place), read, _ids(read(place))) for place, read in watched]
+        flags = {key: names for key, x in objects.items() if (names := _flags(x))}
+        for key, (place, keys) in places.items():
+            if key in flags and _are_attributes(place, keys):
+                flags[key] += keys  # one look at an object takes half as long as two
+            else:
+                self._watches.append((_held(place), _reader(place, keys)))
+        for key, names in flags.items():
+            self._watches.append((_held(objects[key]), _attributes(names)))
         self._edges.clear()
+        self._ids = [*map(id, chain.from_iterable(self._read()))]
+        return bool(self._watches)
 
     def hold(self) -> bool:
         """Whether all that is watched is what it was."""
         try:
-            for held, read, ids in self._watches:
-                place = held()
-                if place is None or tuple(map(id, read(place))) != ids:
-                    return False
+            return [*map(id, chain.from_iterable(self._read()))] == self._ids
         except (KeyError, IndexError, AttributeError, ValueError):  # it is gone
             return False
-        return True
+
+    def _read(self) -> list[Any]:
+        """What is watched, as it is now. Raises an error for what is gone."""
+        return [read(held()) for held, read in self._watches]
 
     def _leading_to(self, used: Collection[int]) -> set[int]:
         """The ids of what leads to these."""
@@ -180,6 +190,15 @@ def _flags(x: Any) -> list[str]:
     return [name for name, value in found.items() if type(value) is bool and name.isidentifier()]
 
 
+def _are_attributes(x: Any, keys: list[Any]) -> bool:
+    """Whether to ask an object for these keys of its `__dict__` gives what stands there, and runs no one's code."""
+    kind: Any = type(x)
+    return kind.__getattribute__ is object.__getattribute__ and all(
+        isinstance(key, str) and key.isidentifier() and not isdatadescriptor(getattr_static(kind, key, None))
+        for key in keys
+    )
+
+
 def _attributes_of(x: Any) -> dict[str, Any] | None:
     """The `__dict__` of an object. None where it has none, or is one that stands for another which is not there."""
     try:
@@ -195,7 +214,3 @@ def _held(place: Any) -> Callable[[], Any]:
         return weakref.ref(place)
     except TypeError:
         return lambda: place
-
-
-def _ids(found: Any) -> tuple[int, ...]:
-    return tuple(map(id, found))

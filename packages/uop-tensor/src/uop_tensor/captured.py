@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from uop_ir import Ops, UOp, dtypes
+from uop_ir import UOp
 
 from .memory import whole_buffer
 from .realize import duplicate, realize
 from .tensor import Tensor
-
-_count = getattr(sys, "getrefcount", None)
 
 
 class GradOf:
@@ -90,23 +86,6 @@ class State:
     captured: Captured
     tensor: weakref.ref[Tensor]
 
-    def alone(self) -> bool:
-        """Whether nothing else can read its memory, as far as a look at the reference counts tells: 0.5 us a state, where
-        to look at every tensor that is alive takes 0.2 us for each of those.
-        """
-        if self._references() != _fewest(
-            self.captured.last is self.captured.buffer
-        ):  # before a name holds one more
-            return False
-        value, buffer = self.captured.last, self.captured.buffer
-        assert buffer is not None
-        known = value is buffer or (value.op is Ops.RESHAPE and value.src[0] is buffer)
-        return known and "tensor.kept" not in buffer.memo
-
-    def _references(self) -> tuple[int, int]:
-        """How many there are to the value and to its BUFFER; where Python does not count, never the fewest."""
-        return (_count(self.captured.last), _count(self.captured.buffer)) if _count is not None else (0, 0)
-
     def leave(self) -> None:
         """Go to a copy of the memory, and leave the old one to the others that read it."""
         tensor, captured = self.tensor(), self.captured
@@ -116,18 +95,6 @@ class State:
         # for this call, equal contents; for the next, a new trace
         captured.parted = len(captured.tensors) > 1
         captured.tensors = [self.tensor]
-
-
-@cache
-def _fewest(whole: bool) -> tuple[int, int]:
-    """The references of a state whose value is a BUFFER, or a view of one, and that nobody else has."""
-    buffer = UOp.buffer(1, dtypes.f32, "CPU")
-    tensor = Tensor._of(buffer if whole else buffer.reshape((1, 1)))
-    ref = weakref.ref(tensor)
-    captured = Captured([ref], tensor.uop, UOp.const(dtypes.f32, 0.0))
-    captured.buffer = buffer
-    del buffer
-    return State(captured, ref)._references()
 
 
 @dataclass(frozen=True)

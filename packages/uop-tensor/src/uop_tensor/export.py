@@ -7,7 +7,7 @@ the entry point of the group `uop.export` that is named as the device.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -22,6 +22,7 @@ from .jit import Jitted
 from .jit_tree import Tree, flatten
 from .live import JitError
 from .replay import Replay
+from .structure import NUMBER, TENSOR, Leaf
 from .tensor import Tensor
 from .trace import scalar_param, trace
 
@@ -97,15 +98,15 @@ def export(
     parts = _parameters(parameters, len(inputs))
     leaves = [
         leaf
-        for part, place in zip(parts, given.structure[1][1:], strict=True)
-        for leaf in _leaves(part, place)
+        for part, place in zip(parts, given.structure[3][3:], strict=True)
+        for leaf in place[0].leaves(place, part)
     ]
-    tensors, numbers = _first(leaves, "tensor"), _first(leaves, "number")
+    tensors, numbers = _first(leaves, TENSOR), _first(leaves, NUMBER)
     if replay.assigned:
         raise UopError(
             f"{name} assigns to its argument {tensors[replay.assigned[0]]}", remedy="return the new value"
         )
-    found = _first(_leaves("output", structure), "tensor")
+    found = _first(structure[0].leaves(structure, "output"), TENSOR)
     results = [found[n] for n in range(len(found))] if outputs is None else list(outputs)
     if len(results) != len(replay.results) or len(set(results)) != len(results):
         raise UopError(f"{name} gives {len(replay.results)} tensors, and the names of outputs are {results}")
@@ -247,23 +248,10 @@ def _parameters(signature: inspect.Signature | None, count: int) -> list[str]:
     return [*names, *(f"input.{i}" for i in range(len(names), count))][:count]
 
 
-def _leaves(name: str, place: Any) -> Iterator[tuple[str, str, int]]:
-    """For each tensor and number below a place of a Tree its kind, its name and its number."""
-    kind = place[0]
-    if kind in ("tensor", "number"):
-        yield kind, name, place[1]
-    elif kind is dict:
-        for key, part in zip(place[1], place[3:], strict=True):
-            yield from _leaves(f"{name}.{key}", part)
-    elif kind in (list, tuple):
-        for key, part in enumerate(place[1:]):
-            yield from _leaves(f"{name}.{key}", part)
-
-
-def _first(leaves: Iterable[tuple[str, str, int]], kind: str) -> dict[int, str]:
+def _first(leaves: Iterable[tuple[Leaf, str, int]], kind: Leaf) -> dict[int, str]:
     """The first name of each number of a kind."""
     found: dict[int, str] = {}
     for what, name, number in leaves:
-        if what == kind:
+        if what is kind:
             found.setdefault(number, name)
     return found

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from functools import update_wrapper
 from inspect import signature
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 from weakref import ref
 
 from .errors import TensorError
-from .jit_tree import flatten_call
-from .live import begin_work, capture, end_work
+from .jit_tree import Tree, flatten, leaves_of
+from .live import begin_work, end_work
 from .replay import Replay
 from .settings import settings
 from .static import Around, marked_arguments
@@ -44,36 +44,44 @@ class Jitted(Generic[P, R]):
         self.traces = 0
         self._static, self._sizes = static, sizes or {}
         self._mark = marked_arguments(function, static, self._sizes) if static or sizes else None
-        self._around = Around(function)
+        self._around = Around(function).reader()
         self._methods: dict[int, Jitted[..., R]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if capture() is not None:  # part of the trace of another function
-            return self.function(*args, **kwargs)
+        given = None
         try:
-            begin_work()
-            return self._call(args, kwargs)
+            if begin_work() is not None:  # part of the trace of another function
+                return self.function(*args, **kwargs)
+            leaves = leaves_of(args) if not kwargs and self._mark is None else None
+            if leaves is None:
+                given = self._flatten(args, kwargs)
+                leaves = given.signature(), given.tensors, given.numbers
+            signature, tensors, numbers = leaves
+            key = signature, grad_enabled(), self._around()
+            replay = self.captures.get(key)
+            if replay is None or not replay.valid():
+                replay = self._trace(key, given or self._flatten(args, kwargs))
+            elif len(self.captures) > 1:
+                self.captures.move_to_end(key)
+            result: R = replay.run(tensors, numbers)
+            return result
         finally:
             end_work()
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        given_args, given_kwargs = (args, kwargs) if self._mark is None else self._mark(args, kwargs)
-        given = flatten_call(self.__name__, given_args, given_kwargs)
-        key = given.signature, grad_enabled(), self._around.values()
-        replay = self.captures.get(key)
-        if replay is None or not replay.valid():
-            end_work()
-            try:
-                replay = trace(self.__name__, self.function, given)
-            finally:
-                begin_work()
-            self.captures[key] = replay
-            self.traces += 1
-            while len(self.captures) > max(settings.jit_cache, 1):
-                self.captures.popitem(last=False)
-        elif len(self.captures) > 1:
-            self.captures.move_to_end(key)
-        return cast(R, replay(given))
+    def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+        return flatten(self.__name__, (args, kwargs) if self._mark is None else self._mark(args, kwargs))
+
+    def _trace(self, key: object, given: Tree) -> Replay:
+        end_work()
+        try:
+            replay = trace(self.__name__, self.function, given)
+        finally:
+            begin_work()
+        self.captures[key] = replay
+        self.traces += 1
+        while len(self.captures) > max(settings.jit_cache, 1):
+            self.captures.popitem(last=False)
+        return replay
 
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[..., R]:
         """As a method, it is jitted for each object by itself: what it reads of the object is part of the trace.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from uop_ir import Backend, DType, Ops, UOp
+from uop_ir import Backend, DType, Ops, UOp, UopError
 from uop_rewrite import bounds
 
 
@@ -51,6 +51,17 @@ def buffer_of(backend: Backend, handle: Any, size: int, dtype: DType) -> UOp:
     buffer = UOp.buffer(size, dtype, backend.name)
     buffer.memo["memory"] = Memory(backend, handle, size * dtype.itemsize)
     return buffer
+
+
+def handle(buffer: UOp) -> Any:
+    """What the backend knows the memory of a BUFFER by. Raises UopError for one without memory."""
+    try:
+        return buffer.memo["memory"].handle
+    except KeyError:
+        raise UopError(
+            "a value that was traced by jit has no memory outside of the jitted function",
+            remedy="return the tensor from the jitted function",
+        ) from None
 
 
 def extent(dim: int | UOp) -> int:

@@ -7,7 +7,9 @@ reference more than there was when nobody had the result yet. Measured by benchm
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from uop_ir import Backend, DType, UOp
@@ -16,7 +18,10 @@ from .memory import new_buffer, view
 
 #: How many are watched. `loss = step(...)` holds the last result while the next is computed, and so needs two.
 WATCHED = 2
-_count = getattr(sys, "getrefcount", None)
+TRIES = range(WATCHED)
+_unequal = itertools.count()
+#: Where Python does not count, never the same number.
+_count: Callable[[object], int] = getattr(sys, "getrefcount", lambda _: next(_unequal))
 #: A view of the shape of the result, its BUFFER and its Memory.
 Entry = tuple[UOp, UOp, Any]
 
@@ -26,34 +31,32 @@ class Output:
 
     def __init__(self, backend: Backend, size: int, dtype: DType, shape: tuple[int | UOp, ...]) -> None:
         self._backend, self._size, self._dtype, self._shape = backend, size, dtype, shape
-        self._lent: list[Entry] = []
-        self._alone = _references(self._new())
+        self._lent: list[Entry] = [self._new()]
+        self._alone: tuple[int, ...] = ()
+        self.take()  # nobody holds it: it tells how many references that makes
 
     def take(self) -> Entry:
         """Memory that nobody else holds. A thread that counts has taken the entry from the list, and holds its parts when
-        it puts the entry back.
+        it puts the entry back, and ever after: it returns the parts, not the entry, which others find in the list.
         """
-        for _ in range(len(self._lent)):
+        lent = self._lent
+        for _ in TRIES:
             try:
-                entry = self._lent.pop(0)
-            except IndexError:  # another thread has it
+                entry = lent.pop(0)
+            except IndexError:  # there are fewer, or another thread has it
                 break
-            free = _references(entry) == self._alone and "tensor.kept" not in entry[1].memo
             value, buffer, memory = entry
-            self._lent.append(entry)
-            if free:
+            references = _count(value), _count(buffer), _count(memory)
+            lent.append(entry)
+            if references == (self._alone or references) and "tensor.kept" not in buffer.memo:
+                self._alone = references
+                buffer.memo.pop("tensor.cut", None)  # what was there may have been cut off from `backward`
                 return value, buffer, memory
-        del self._lent[: 1 - WATCHED]  # they are kept: no business of ours
+        del lent[: 1 - WATCHED]  # they are kept: no business of ours
         value, buffer, memory = entry = self._new()
-        self._lent.append(entry)
+        lent.append(entry)
         return value, buffer, memory
 
     def _new(self) -> Entry:
         buffer = new_buffer(self._backend, self._size, self._dtype)
         return view(buffer, self._shape), buffer, buffer.memo["memory"]
-
-
-def _references(entry: Entry) -> tuple[int, ...]:
-    """How many there are to each part; where Python does not count, never the same number."""
-    value, buffer, memory = entry
-    return (_count(value), _count(buffer), _count(memory)) if _count is not None else (id(entry),)

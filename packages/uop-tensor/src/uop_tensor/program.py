@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from time import perf_counter
+from typing import Any
 
 from uop_ir import Backend, Executable, Ops, UOp, UopError, toposort
 from uop_ir import settings as ir_settings
 
 from .cost import is_leaf
 from .graph import shape_of, stored
-from .memory import HELD, base, new_buffer
+from .memory import HELD, base, handle, new_buffer
 from .plan import Planned, Want, make_plan
 from .settings import settings
 
@@ -64,21 +65,14 @@ class Program:
             else new_buffer(self.backend, p.arg.size, p.dtype)
             for p in plan.inputs
         ]
-        self.execute(memory, [_scalar(p, scalars) for p in plan.scalars])
-        return [memory[home] for home in self.planned.homes]
+        self.execute([handle(b) for b in memory], [_scalar(p, scalars) for p in plan.scalars])
+        homes = [memory[home] for home in self.planned.homes]
+        for home in homes:  # what was there before may have been cut off from `backward`
+            home.memo.pop("tensor.cut", None)
+        return homes
 
-    def execute(self, memory: Sequence[UOp], scalars: Sequence[float | int]) -> None:
-        """Run on the BUFFERs of the plan's inputs, with the values of its scalars.
-
-        Raises UopError for a BUFFER without memory.
-        """
-        try:
-            handles = [b.memo["memory"].handle for b in memory]
-        except KeyError:
-            raise UopError(
-                "a value that was traced by jit has no memory outside of the jitted function",
-                remedy="return the tensor from the jitted function",
-            ) from None
+    def execute(self, handles: Sequence[Any], scalars: Sequence[float | int]) -> None:
+        """Run on the memory of the plan's inputs, with the values of its scalars."""
         if ir_settings.debug >= 1:
             start = perf_counter()
             self.executable(handles, scalars)
@@ -88,8 +82,6 @@ class Program:
         COUNTERS.realizes += 1
         COUNTERS.kernels += len(self.planned.plan.calls)
         self.cached = True
-        for home in self.planned.homes:  # what was there before may have been cut off from `backward`
-            memory[home].memo.pop("tensor.cut", None)
 
     def _report(self, seconds: float) -> None:
         start = perf_counter()

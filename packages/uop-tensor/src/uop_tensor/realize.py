@@ -8,7 +8,7 @@ import numpy as np
 
 from uop_ir import Ops, UOp, UopError, get_backend, toposort
 
-from .live import Lazy, alive, begin_work, capture, end_work
+from .live import Lazy, alive, begin_work, end_work
 from .memory import base, buffers, new_buffer, numel, view, whole_buffer
 from .program import program
 
@@ -93,11 +93,9 @@ def realize_tensors(tensors: Sequence[Lazy]) -> None:
 
     While jit traces, nothing is done: the trace knows what is needed.
     """
-    if capture() is not None:
-        return
     try:
-        begin_work()
-        _realize_tensors(tensors)
+        if begin_work() is None:
+            _realize_tensors(tensors)
     finally:
         end_work()
 

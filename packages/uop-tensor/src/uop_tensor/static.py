@@ -11,7 +11,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .errors import TensorError
-from .jit_tree import Bounds, Size, Static, identity
+from .jit_tree import Bounds, Size, Static
+from .structure import identity
 
 #: Values around a function that are part of its signature: they never change, but names may get others.
 SCALARS = (bool, int, float, str, type(None))
@@ -78,10 +79,11 @@ class Around:
                 if name not in around or isinstance(around[name], SCALARS)
             ]
 
-    def values(self) -> tuple[object, ...]:
-        """What they are now."""
-        if not self._cells and not self._globals:
-            return ()
+    def reader(self) -> Callable[[], tuple[object, ...]]:
+        """What tells what they are now. Most functions have none: `tuple` says so in the least time."""
+        return self._values if self._cells or self._globals else tuple
+
+    def _values(self) -> tuple[object, ...]:
         found = [_value(cell) for cell in self._cells]
         found += [around.get(name) for around, name in self._globals]
         return tuple([identity(v) if isinstance(v, SCALARS) else None for v in found])

@@ -39,8 +39,8 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
     except BaseException:
         bindings.restore()
         raise
-    bindings.watch(replay.used())
-    replay.bindings = bindings
+    if bindings.watch(replay.used()):
+        replay.bindings = bindings
     return replay
 
 
@@ -99,7 +99,7 @@ def _trace(
         [sources.get(b, b) for b in made.buffers] if made is not None else [],
         [value.shape for value in values],
         [State(outside[id(t)], weakref.ref(t)) for t in states],
-        Tree(result.structure, numbers=result.numbers),
+        Tree(result.structure, (), result.numbers),
         results,
         assigned,
         [g for g, _ in left],

@@ -64,19 +64,15 @@ class Value:
     __array_ufunc__ = None
 
     uop: UOp
-    grad: Self | None
-    _requires_grad: bool
-    _assign_target: UOp | None
-    _done: bool
+    grad: Self | None = None
+    _requires_grad: bool = False
+    _assign_target: UOp | None = None
+    _done: bool = False
     _weak: Weak | None = None
 
     def _enter(self, uop: UOp) -> None:
         check_dtype(uop.dtype)
         self.uop = uop
-        self.grad = None
-        self._requires_grad = False
-        self._assign_target = None
-        self._done = False
         register(self)
 
     @classmethod
@@ -143,9 +139,6 @@ class Value:
             raise TensorError(
                 f"requires_grad: a tensor of dtype {self.dtype}", remedy="only floats have gradients"
             )
-
-    def __hash__(self) -> int:
-        return id(self)
 
 
 def operands(method: str, *given: Operand) -> tuple[UOp, ...]:

@@ -111,9 +111,7 @@ class TracedNumber(Tensor):
     def _made(cls, weak: Weak) -> TracedNumber:
         # not entered among the tensors that are alive: it has no hash, and is no state
         self = cls.__new__(cls)
-        self.uop, self.grad = weak.node(DEFAULT[weak.kind]), None
-        self._requires_grad, self._assign_target, self._done = False, None, False
-        self._weak = weak
+        self.uop, self._weak = weak.node(DEFAULT[weak.kind]), weak
         return self
 
     @classmethod

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,17 @@ def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Wr
         return found
 
     return run
+
+
+class Pair(NamedTuple):
+    left: Tensor
+    scale: float
+
+
+@dataclass
+class Batch:
+    x: Tensor
+    pair: Pair
 
 
 def rows(*shape: int) -> Array:
@@ -201,3 +213,14 @@ def test_a_number_that_is_no_i32_is_refused(written: Callable[..., Written]) -> 
 def test_a_device_whose_kernels_cannot_be_exported_is_named(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="kernels of INTERP cannot be exported"):
         export(lambda x: x + 1, [Tensor(rows(2), device="INTERP")], tmp_path, "model")
+
+
+def test_fields_of_dataclasses_and_named_tuples_are_names(written: Callable[..., Written]) -> None:
+    def model(batch: Batch) -> Batch:
+        return Batch(batch.x * batch.pair.scale, Pair(batch.x + batch.pair.left, 1.0))
+
+    x, left = rows(3), rows(3)
+    run = written(model, [Batch(Tensor(x), Pair(Tensor(left), 2.0))])
+    found = run(**{"batch.x": x, "batch.pair.left": left, "batch.pair.scale": 3.0})
+    np.testing.assert_array_equal(found["output.x"], x * np.float32(3.0))
+    np.testing.assert_array_equal(found["output.pair.left"], x + left)

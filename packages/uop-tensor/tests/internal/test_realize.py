@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from uop_ir import Ops, Param, UOp, UopError, dtypes, evaluate, get_backend, override
 from uop_ir import settings as ir_settings
-from uop_tensor.live import LIVE, register
+from uop_tensor.live import alive, register
 from uop_tensor.memory import buffers, extent, new_buffer, whole_buffer
 from uop_tensor.program import COUNTERS, clear_plans, program
 from uop_tensor.realize import realize, realize_tensors
@@ -244,7 +244,7 @@ def test_swap() -> None:
     realize_tensors([a, b])
     np.testing.assert_array_equal(get(a.uop), y)
     np.testing.assert_array_equal(get(b.uop), x)
-    assert a in LIVE
+    assert a in alive()
 
 
 def test_symbolic_size_is_one_program() -> None:
