@@ -19,13 +19,18 @@ Bound = dict[str, UOp]
 CONVERSIONS = (Ops.CAST, Ops.BITCAST)
 _ARITHMETIC = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)
 _BITWISE = (Ops.AND, Ops.OR, Ops.XOR)
+_RELATIONS = (
+    Ops.CMPLT,
+    Ops.CMPNE,
+    Ops.CMPEQ,
+)  # in an order, which the set of them has not: that of their addresses
 #: The ops that random terms are made of, by the kind of their result; what stands twice is twice as likely.
 GROWN: dict[Kind, tuple[Ops, ...]] = {
     Kind.INDEX: (*_ARITHMETIC, *_ARITHMETIC, Ops.NEG, Ops.WHERE, Ops.CAST),
     Kind.SIGNED: (*_ARITHMETIC, *_BITWISE, Ops.SHL, Ops.SHR, Ops.NEG, Ops.WHERE, Ops.CAST, Ops.CAST),
     Kind.UNSIGNED: (*_ARITHMETIC, *_BITWISE, Ops.SHL, Ops.SHR, Ops.NEG, Ops.WHERE, Ops.CAST, Ops.CAST),
     Kind.FLOAT: (*_ARITHMETIC, Ops.NEG, Ops.RECIP, Ops.TRUNC, Ops.WHERE, Ops.CAST),
-    Kind.BOOL: (*COMPARISONS, *COMPARISONS, *_BITWISE, Ops.CAST),
+    Kind.BOOL: (*_RELATIONS, *_RELATIONS, *_BITWISE, Ops.CAST),
 }
 #: Values near which rules of integers and floats go wrong; those that a type does not have are left out.
 _SPECIAL = (0, 1, -1, 2, -2, 3, 4, -3, 5, 6, 7, 8, 12, 16, -7)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uop_ir import BoundsError, Ops, dtypes
+from uop_ir import BoundsError, Ops, UOp, dtypes
 from uop_rewrite import collapse, graph_rewrite, observing, symbolic
 from uop_rewrite.instances import instances
 from uop_rewrite.proofs import SMALL
@@ -55,5 +55,8 @@ def test_every_op_of_scalars_is_drawn() -> None:
 
 
 def test_a_seed_gives_the_same_terms() -> None:
+    """In one process; and in every one: those that were found in another."""
     one, two = (Terms(7, TYPES) for _ in range(2))
     assert [one.term(d, 6) for d in TYPES] == [two.term(d, 6) for d in TYPES]
+    conditions = UOp.sink(*(two.term(dtypes.bool, 6) for _ in range(8)))
+    assert conditions.key == "477d676dd4cf414f55193537c2a3c4c2"
