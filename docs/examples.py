@@ -2,7 +2,7 @@
 
 In a Markdown file the fenced blocks are examples, by their language:
 
-- `uir`, `python`, `c`, `toml`: a file, where the first line is a comment that begins with its name (`# gemm.uir: ...`);
+- `uir`, `python`, `cuda`, `c`, `toml`: a file, where the first line is a comment that begins with its name (`# gemm.uir: ...`);
 - `console`: commands, `$ uopc ... [> FILE]`, `$ echo $?`, and programs (`$ python FILE`, `$ make`, `$ cc ...`,
   `$ ./FILE`), each with what it prints on both streams;
 - `pycon`: Python, as doctest reads it; the blocks of a file are one session.
@@ -35,7 +35,7 @@ from uop_ir.settings import in_force
 DOCS = Path(__file__).parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-FILE = re.compile(r"(?:#|//) ([\w.]+\.(?:uir|py|c|toml))\b")
+FILE = re.compile(r"(?:#|//) ([\w.]+\.(?:uir|py|cu|c|toml))\b")
 #: What differs from run to run, from version to version: times, and the digest in a kernel's name.
 VARIES = re.compile(r" +[0-9.]+(?= (?:ms|GFLOP/s|GB/s))|(?<=\bk_)[0-9a-f]{16}\b")
 GENERATED = re.compile(r"<!-- ([a-z ]+) -->\n(?:(?!<!-- ).)*<!-- end -->", re.DOTALL)
@@ -64,7 +64,7 @@ def current(page: Path) -> str:
 def _block(block: re.Match[str], session: dict[str, object]) -> str:
     language, body = block.groups()
     named = FILE.match(body)
-    if language in ("uir", "python", "c", "toml") and named:
+    if language in ("uir", "python", "cuda", "c", "toml") and named:
         Path(named[1]).write_text(body)
     elif language == "console":
         codes: list[int] = []

@@ -145,7 +145,7 @@ def test_a_program_with_a_fault(
         (
             ["frobnicate"],
             1,
-            "no command 'frobnicate' (installed: cache, compile, doctor, explain, export, profile, prove, run, sample, show, trace",
+            "no command 'frobnicate' (installed: cache, check-gpu, compile, doctor, explain, export, profile, prove, run, sample, show, trace",
         ),
         (["run", "--frobnicate"], 1, "--help"),
         (["run", "missing.uir"], 1, "missing.uir"),

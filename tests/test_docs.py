@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 import runpy
+import shutil
 from dataclasses import fields
 from pathlib import Path
 
@@ -22,6 +23,8 @@ SETTING = re.compile(r"^\| `([A-Z_]+)` \| (?:`([^`]*)`)?", re.MULTILINE)
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_a_page_is_current(page: Path) -> None:
+    if page.name == "gpu.md" and shutil.which("g++") is None:
+        pytest.skip("no g++ for the emulator (apt install g++)")
     assert page.read_text() == DOCS["current"](page), "run: python docs/examples.py"
 
 

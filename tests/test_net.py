@@ -344,7 +344,7 @@ def loss(p: Program) -> None:
     n = p.pick(lambda t: is_float(t) and has_axes(t))
     x = p.values[n]
     target = p.enter(p.rng.integers(0, x.shape[-1], x.shape[:-1]).astype(np.int32))
-    p.add("cross_entropy", lambda x, y: x.cross_entropy(y), n, target)
+    p.add("cross_entropy", lambda x, y: x.cross_entropy(y, axis=-1), n, target)
 
 
 STEPS = (

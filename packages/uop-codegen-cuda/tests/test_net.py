@@ -1,4 +1,4 @@
-"""The net: random kernels as CUDA text, run on the CPU, equal the interpreter bit for bit."""
+"""The net: random kernels as CUDA text, run on the CPU, equal the interpreter bit for bit, and do nothing wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms
-from uop_codegen_cuda import CudaSource
-from uop_ir import DType, Ops, UOp, dtypes
+from uop_codegen_cuda import CudaSource, check_kernel, generate
+from uop_ir import DType, Ops, UOp, dtypes, generated
 
 EXACT = Freedoms(contract=False, reassociate=False)
 #: A kernel takes a third of a second to compile: a handful of each run, all of the profile at night.
@@ -100,3 +100,11 @@ class Kernels:
 @given(seed=st.integers(0, 2**32))
 def test_random_kernels(check: Callable[..., CudaSource], seed: int) -> None:
     check(Kernels(Random(seed)).body(), freedoms=EXACT, seed=seed)  # noqa: S311  a test's numbers
+
+
+@settings(max_examples=max(3, EXAMPLES // 4))
+@given(seed=st.integers(0, 2**32))
+def test_random_kernels_do_nothing_wrong(run_cuda: Callable[..., object], seed: int) -> None:
+    source = generate(Kernels(Random(seed)).body(), EXACT)  # noqa: S311  a test's numbers
+    report = check_kernel(source, [generated(p, seed) for p in source.params])
+    assert not report.findings, f"{report}\n{source.text}"

@@ -1,6 +1,8 @@
 """uop-codegen-cuda: the kernels of uop-codegen-c mapped to threads and blocks, as CUDA text, cubins, and on a CPU. Weeks 7 and 8."""
 
+from .check import Cost, Finding, Report, check_kernel
 from .compile import Cubin, compile_cubin
+from .cuda_file import read_cuda
 from .emu import EmuBackend
 from .emulate import EmuKernel, emulate
 from .lower import PASSES, CudaSource, emit_cuda, emit_linear, emit_map, generate
@@ -10,15 +12,20 @@ from .settings import settings
 __all__ = [
     "PASSES",
     "Block",
+    "Cost",
     "Cubin",
     "CudaSource",
     "EmuBackend",
     "EmuKernel",
+    "Finding",
+    "Report",
+    "check_kernel",
     "compile_cubin",
     "emit_cuda",
     "emit_linear",
     "emit_map",
     "emulate",
     "generate",
+    "read_cuda",
     "settings",
 ]

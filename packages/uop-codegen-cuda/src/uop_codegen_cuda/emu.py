@@ -14,8 +14,15 @@ from uop_codegen_c import settings as c_settings
 from uop_ir import BackendError, Limits, Ops, Plan, UOp, call_params
 from uop_ir import settings as ir_settings
 
+from .check import Report, check_launch
 from .emulate import EmuKernel, emulate
 from .lower import generate
+from .settings import settings
+
+
+def current_freedoms() -> Freedoms:
+    """The freedoms that the settings OPT and STRICT leave, as on the CPU."""
+    return Freedoms(bool(c_settings.opt), not c_settings.strict, not c_settings.strict)
 
 
 @dataclass(frozen=True)
@@ -35,11 +42,13 @@ class EmuBackend(CpuBackend):
     def __init__(self) -> None:
         super().__init__()
         self.limits = Limits()
+        #: What EMU_CHECK=2 has found, of each kernel the last time.
+        self.reports: dict[str, Report] = {}
         self._known: weakref.WeakKeyDictionary[UOp, dict[Any, EmuProgram]] = weakref.WeakKeyDictionary()
 
     def compile(self, bodies: Sequence[UOp]) -> Sequence[EmuProgram]:  # type: ignore[override]
         """Compile kernels, all at once. Raises BackendError."""
-        free = Freedoms(bool(c_settings.opt), not c_settings.strict, not c_settings.strict)
+        free = current_freedoms()
         new = {b: generate(b, free) for b in bodies if free not in self._known.get(b, {})}
         for body, kernel in zip(new, emulate(list(new.values())), strict=True):
             if ir_settings.debug >= 4:
@@ -88,11 +97,20 @@ class EmuExecutable:
         values = self._constants | dict(zip(plan.scalars, scalars, strict=True))
         for kernel, params, arguments in self._calls:
             bound = list(zip(params, arguments, strict=True))
-            kernel(
-                [
-                    start + plan.offsets[a.arg.slot] if a.op is Ops.ALLOC else places[a]
-                    for p, a in bound
-                    if p.arg.size is not None
-                ],
-                {p: values[a] for p, a in bound if p.arg.size is None},
-            )
+            addresses = [
+                start + plan.offsets[a.arg.slot] if a.op is Ops.ALLOC else places[a]
+                for p, a in bound
+                if p.arg.size is not None
+            ]
+            numbers = {p: values[a] for p, a in bound if p.arg.size is None}
+            if settings.emu_check:
+                self._check(kernel, addresses, numbers)
+            else:
+                kernel(addresses, numbers)
+
+    def _check(self, kernel: EmuKernel, addresses: Sequence[int], scalars: dict[UOp, Any]) -> None:
+        sizes = [p.arg.size * p.dtype.itemsize for p in kernel.source.params if p.arg.size is not None]
+        report = check_launch(kernel.source, addresses, sizes, scalars)
+        self._backend.reports[kernel.source.name] = report
+        if report.findings and settings.emu_check == 1:
+            raise BackendError(f"EMU_CHECK=1 found\n{report}")

@@ -107,6 +107,7 @@ EMU_ATOMIC(atomicExch, value)
 /* A kernel of any parameters, its arguments given as a driver takes them: a pointer to each. */
 template <unsigned... I> struct emu_places {};
 template <class... T, unsigned... I>
+__attribute__((no_sanitize("thread")))
 static inline void emu_call(void (*kernel)(T...), void *const *args, emu_places<I...>)
 {
     kernel(*(T *)args[I]...);

@@ -23,7 +23,7 @@ struct Thread {
     jmp_buf context;
     dim3 place;
     State state;
-    bool started;
+    bool started, barrier;
     unsigned mask, line;       /* of the collective that it waits at */
     unsigned char value[16];   /* that it gives to its warp */
 };
@@ -32,6 +32,7 @@ static Thread threads[THREADS];
 static unsigned current, count;
 static jmp_buf scheduler;
 static char *stacks;
+static bool checking, stopped; /* the kernel is checked; it has done what ends it */
 static void (*the_kernel)(void *const *);
 static void *const *the_args;
 static char said[WORDS];
@@ -45,6 +46,15 @@ static unsigned draw(unsigned below)
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return (unsigned)((z ^ (z >> 31)) % below);
 }
+
+/* What is told to the checker, where a kernel is checked (check.cpp). */
+static void check_shared_section(const char *begin, const char *end);
+static void check_block(void);
+static void check_block_end(void);
+static void check_barrier(unsigned ended);
+static void check_meeting(unsigned begin, unsigned mask);
+static void check_lanes(unsigned mask, unsigned lane, unsigned line);
+static void check_stuck(unsigned waiting);
 
 /* The numbers from 0 in an order. */
 static void arrange(unsigned *numbers, unsigned n, int64_t order)
@@ -109,6 +119,8 @@ static void release(unsigned mask)
         if (mask >> lane & 1 && t->state != DONE && (t->state != AT_WARP || t->mask != mask))
             return;
     }
+    if (checking)
+        check_meeting(begin, mask);
     for (unsigned lane = 0; lane < WARP && begin + lane < count; lane++)
         if (mask >> lane & 1 && threads[begin + lane].state == AT_WARP)
             threads[begin + lane].state = READY;
@@ -123,10 +135,11 @@ static void finish_thread(void)
             release(threads[i].mask);
 }
 
-static void meet(unsigned mask, unsigned line)
+static void meet(unsigned mask, unsigned line, bool barrier)
 {
     Thread *self = &threads[current];
     self->state = AT_WARP;
+    self->barrier = barrier;
     self->mask = mask;
     self->line = line;
     release(mask);
@@ -143,18 +156,25 @@ extern "C" void emu_barrier(unsigned line)
 
 extern "C" unsigned emu_lane(void) { return current % WARP; }
 
-extern "C" void emu_warp_barrier(unsigned mask, unsigned line) { meet(mask, line); }
+extern "C" void emu_warp_barrier(unsigned mask, unsigned line) 
+{
+    if (checking)
+        check_lanes(mask, current % WARP, line);
+    meet(mask, line, true);
+}
 
 extern "C" void emu_give(const void *value, unsigned size, unsigned mask, unsigned line)
 {
     memcpy(threads[current].value, value, size);
-    meet(mask, line);
+    meet(mask, line, false);
 }
 
 extern "C" void emu_take(void *value, unsigned size, unsigned lane, unsigned mask, unsigned line)
 {
+    if (checking)
+        check_lanes(mask, lane, line);
     memcpy(value, threads[current / WARP * WARP + lane].value, size);
-    meet(mask, line);
+    meet(mask, line, false);
 }
 
 extern "C" unsigned emu_ballot(int predicate, unsigned mask, unsigned line)
@@ -168,22 +188,22 @@ extern "C" unsigned emu_ballot(int predicate, unsigned mask, unsigned line)
             memcpy(&one, threads[current / WARP * WARP + lane].value, sizeof one);
         found |= (unsigned)one << lane;
     }
-    meet(mask, line);
+    meet(mask, line, false);
     return found;
 }
 
-extern "C" void emu_atomic(int) {}
-
 /* Launch. */
-static const char *stuck(void)
+static const char *stuck(unsigned waiting)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (threads[i].state == AT_WARP) {
-            snprintf(said, sizeof said,
-                     "line %u: thread %u of block (%u, %u, %u) waits for lanes %#x of its warp, and not all of them come",
-                     threads[i].line, i, emu_block.x, emu_block.y, emu_block.z, threads[i].mask);
-            break;
-        }
+    const Thread *t = &threads[waiting];
+    if (checking) {
+        check_stuck(waiting);
+        stopped = true;
+        return NULL;
+    }
+    snprintf(said, sizeof said,
+             "line %u: thread %u of block (%u, %u, %u) waits for lanes %#x of its warp, and not all of them come", t->line,
+             waiting, emu_block.x, emu_block.y, emu_block.z, t->mask);
     return said;
 }
 
@@ -201,13 +221,17 @@ static const char *run_block(unsigned *numbers, int64_t order)
                 continue;
             ran = true;
             run_fiber(numbers[i]);
+            if (stopped)
+                return NULL;
             done += threads[numbers[i]].state == DONE;
         }
         if (ran)
             continue;
         for (unsigned i = 0; i < count; i++)
             if (threads[i].state == AT_WARP)
-                return stuck();
+                return stuck(i);
+        if (checking)
+            check_barrier(done);
         for (unsigned i = 0; i < count; i++)
             if (threads[i].state == AT_BARRIER)
                 threads[i].state = READY;
@@ -226,6 +250,9 @@ extern "C" const char *emu_launch(void (*kernel)(void *const *), void *const *ar
     random_state = (uint64_t)launch[7];
     the_kernel = kernel;
     the_args = args;
+    stopped = false;
+    if (checking)
+        check_shared_section(shared, shared_end);
     count = emu_block_size.x * emu_block_size.y * emu_block_size.z;
     for (unsigned i = 0; i < count; i++) {
         threads[i].place = place_of(i, emu_block_size);
@@ -245,12 +272,16 @@ extern "C" const char *emu_launch(void (*kernel)(void *const *), void *const *ar
         return "no memory for the order of the blocks";
     arrange(block_numbers, blocks, order);
     const char *wrong = NULL;
-    for (unsigned b = 0; b < blocks && wrong == NULL; b++) {
+    for (unsigned b = 0; b < blocks && wrong == NULL && !stopped; b++) {
         emu_block = place_of(block_numbers[b], emu_grid_size);
         if (shared != NULL)
             memset(shared, 0xff, (size_t)(shared_end - shared));
         if (launch[8]) {
+            if (checking)
+                check_block();
             wrong = run_block(numbers, order);
+            if (checking)
+                check_block_end();
             continue;
         }
         arrange(numbers, count, order);
