@@ -29,8 +29,9 @@ def export_plan(
     """Write NAME.h, NAME.c, NAME.bin, main.c and Makefile to a folder, which is made; the paths written.
 
     All memory of the plan has a name: each value of `inputs`, `outputs` and `weights` is a PARAM of the plan, reshaped
-    to the shape that it is to have; one that the plan does not use may be among them. `data` has the contents of each
-    weight; what a run stores to weights is there in the next one. `scalars` are the plan's scalars.
+    to the shape that it is to have; one that the plan does not use may be among them. Outputs may be memory that has a
+    name already. `data` has the contents of each weight; what a run stores to weights is there in the next one.
+    `scalars` are the plan's scalars.
 
     The same plan gives the same bytes, on machines of one kind. Raises UopError for names that will not do in C and
     for a folder that cannot be written, BackendError where the plan cannot be C.

@@ -33,13 +33,18 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Tensor:
-    """Memory of a model that has a name: `member` is its name in C, `param` is what the plan calls it."""
+    """Memory of a model that has a name: `member` is its name in C, `param` is what the plan calls it.
+
+    `place` is the member of the struct that has it: an output may lie where an input, a weight or an output before it
+    does.
+    """
 
     name: str
     member: str
     param: UOp
     shape: tuple[int, ...]
     changes: bool
+    place: str
 
     @property
     def bytes(self) -> int:
@@ -118,13 +123,14 @@ def make_model(
         raise UopError(f"two of inputs, outputs, scalars and the file of weights are called {twice[0]!r}")
     kernel = {body: remembered(body) for body in plan.bodies}
     changed = _changed(plan)
+    places: dict[UOp, str] = {}
     model = Model(
         name,
         plan,
         tuple(kernel[call.src[0]] for call in plan.calls),
-        _tensors("w", weights, changed),
-        _tensors("in", inputs, changed),
-        _tensors("out", outputs, changed),
+        _tensors("w", weights, changed, places),
+        _tensors("in", inputs, changed, places),
+        _tensors("out", outputs, changed, places),
         tuple(Scalar(n, m, scalars[n]) for n, m in _members(scalars, _argument_name).items()),
     )
     named = {t.param for t in (*model.weights, *model.inputs, *model.outputs)}
@@ -152,7 +158,7 @@ def contents(model: Model, data: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
     """The memory of a call as C expressions, and its scalars. Raises BackendError for what a plan may not have."""
-    members = {t.param: t.member for t in (*model.weights, *model.outputs, *model.inputs)}
+    members = {t.param: t.place for t in (*model.weights, *model.outputs, *model.inputs)}
     scalars = {s.param: s for s in model.scalars}
     memory: list[str] = []
     numbers: list[Scalar] = []
@@ -170,7 +176,9 @@ def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
     return memory, numbers
 
 
-def _tensors(prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp]) -> tuple[Tensor, ...]:
+def _tensors(
+    prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp], places: dict[UOp, str]
+) -> tuple[Tensor, ...]:
     found = []
     for name, member in _members(given, lambda name: f"{prefix}_{identifier(name)}").items():
         value = given[name]
@@ -182,7 +190,11 @@ def _tensors(prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp]) -> 
         shape = tuple(d for d in value.shape if isinstance(d, int))
         if len(shape) < len(value.shape):
             raise BackendError(f"{name} has a symbolic shape", remedy="give it its greatest size")
-        found.append(Tensor(name, member, param, shape, param in changed))
+        if param in places and prefix != "out":
+            raise UopError(
+                f"{name} is the memory of {places[param].partition('_')[2]} too", remedy="give it one name"
+            )
+        found.append(Tensor(name, member, param, shape, param in changed, places.setdefault(param, member)))
     return tuple(found)
 
 

@@ -208,7 +208,7 @@ def _run_arguments(model: Model) -> str:
 
 
 def _accessor(model: Model, kind: str, t: Tensor) -> str:
-    return f"{_accessor_head(model, kind, t)} {{\n    return model->{t.member};\n}}"
+    return f"{_accessor_head(model, kind, t)} {{\n    return model->{t.place};\n}}"
 
 
 def _memory(model: Model) -> str:
@@ -216,7 +216,7 @@ def _memory(model: Model) -> str:
         *map(_member, model.weights),
         f"    _Alignas({ALIGNMENT}) unsigned char scratch[{max(model.plan.arena, 1)}];",
         *map(_member, model.inputs),
-        *map(_member, model.outputs),
+        *(_member(t) for t in model.outputs if t.place == t.member),
     ]
     return MEMORY.substitute(
         name=model.name,
@@ -235,7 +235,7 @@ def _table(model: Model, kind: str, tensors: Sequence[Tensor]) -> str:
     lines = [f"const {model.name}_tensor {model.name}_{kind}[] = {{"]
     for t in tensors:
         shape = ", ".join(map(str, t.shape)) or "0"
-        place = f"offsetof(struct {model.name}_model, {t.member})"
+        place = f"offsetof(struct {model.name}_model, {t.place})"
         name = c_string(t.name)
         lines.append(f'    {{{name}, "{t.param.dtype}", {len(t.shape)}, {{{shape}}}, {t.bytes}, {place}}},')
     return "\n".join([*lines, "    {NULL, NULL, 0, {0}, 0, 0},", "};"])

@@ -312,6 +312,23 @@ def test_scalars_may_be_called_like_the_model_a_macro_or_each_other(tmp_path: Pa
     make(tmp_path, STRICT_C, "OPENMP=")
 
 
+def test_outputs_may_be_one_memory_or_that_of_an_input_or_a_weight(tmp_path: Path) -> None:
+    """Six outputs that are three places: each file has the bytes that the runtime leaves there."""
+    outputs = {
+        "total": TOTAL, "whole": WHOLE, "half": HALF, "same": HALF.reshape((3, 2)), "x again": X,
+        "changed": W.reshape((24,)),
+    }  # fmt: skip
+    with override(settings, strict=1):
+        export(tmp_path, outputs=outputs)
+        x, w, _, total, whole, half = runtime("CPU", SIZE, 0.25)
+    make(tmp_path, STRICT_C)
+    files = [f"{name}={name}.out" for name in outputs]
+    done = program(tmp_path, f"n={SIZE}", "float=0x1p-2", *files)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    for name, want in zip(outputs, (total, whole, half, half, x, w), strict=True):
+        assert (tmp_path / f"{name}.out").read_bytes() == want.tobytes(), name
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
@@ -320,6 +337,8 @@ def test_scalars_may_be_called_like_the_model_a_macro_or_each_other(tmp_path: Pa
         ("stdint", {}, "a model cannot be called 'stdint'"),
         ("small", {"inputs": {"total": X}}, "two of inputs, outputs, scalars .* are called 'total'"),
         ("small", {"inputs": {"weights": X}}, "are called 'weights'"),
+        ("small", {"inputs": {"x": X, "y": X}}, "y is the memory of x too"),
+        ("small", {"inputs": {"x": X, "y": W}}, "y is the memory of layer_weight too"),
         ("small", {"inputs": {}}, "memory .* of the plan has no name"),
         ("small", {"scalars": {"n": N}}, "the scalar arg1 of the plan has no name"),
         ("small", {"data": {**DATA, "layer.bias": DATA["layer.weight"]}}, "weight layer.bias is bf16"),
