@@ -81,8 +81,11 @@ def written(*parts: tuple[UOp, int]) -> tuple[dict[UOp, int], int] | None:
 def said(comparison: UOp, holds: bool) -> Fact | None:
     """What a CMPLT or CMPEQ of indices that holds, or does not, says of a sum of two terms and more."""
     x, y = comparison.src
-    sum_ = written((x, 1), (y, -1)) if x.dtype.kind is Kind.INDEX else None
-    if sum_ is None or len(sum_[0]) < 2 or (comparison.op is Ops.CMPEQ and not holds):
+    one_term = (y.op is Ops.CONST and not is_sum(x)) or (x.op is Ops.CONST and not is_sum(y))
+    if one_term or x.dtype.kind is not Kind.INDEX or (comparison.op is Ops.CMPEQ and not holds):
+        return None
+    sum_ = written((x, 1), (y, -1))
+    if sum_ is None or len(sum_[0]) < 2:
         return None
     limit = -sum_[1]
     if comparison.op is Ops.CMPEQ:
