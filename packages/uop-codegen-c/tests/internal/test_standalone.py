@@ -49,6 +49,17 @@ WINDOW = """\
 %7 = store %3, %6
 %8 = sink %7
 """
+#: An input, one twice, constants, one element, none, views of one buffer.
+ODD = """\
+%0 = buffer 6 : dtype=f16 slot=0
+%1 = reshape %0, (2, 3)
+%2 = permute %1, (1, 0)
+%3 = shrink %1, ((1, 1), (0, 3))
+%4 = reduce %1 : op=max pop=2
+%5 = const -0x0p+0 : dtype=f32
+%6 = const -7 : dtype=i64
+%7 = sink %0, %2, %4, %2, %3, %5, %6, %1
+"""
 EMPTY = "%0 = buffer 0 : dtype=f64 slot=0\n%1 = buffer 3 : dtype=f32 slot=1\n%2 = sink %0, %1\n"
 
 
@@ -118,7 +129,7 @@ def check_same(got: Outputs, want: Outputs) -> None:
         assert array.tobytes() == got[label].tobytes(), label
 
 
-@pytest.mark.parametrize("text", [GEMM, TWO_OUTPUTS, EMPTY], ids=["gemm", "outputs", "empty"])
+@pytest.mark.parametrize("text", [GEMM, TWO_OUTPUTS, ODD, EMPTY], ids=["gemm", "outputs", "odd", "empty"])
 @pytest.mark.parametrize("seed", ["0", "5"])
 def test_the_program_prints_what_the_interpreter_does(
     text: str, seed: str, built: Compile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
