@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +18,15 @@ DATA = os.environ.get("UOP_DATA", "")
 needs_data = pytest.mark.skipif(not DATA, reason="UOP_DATA is not set")
 
 
-def uopc(*arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([UOPC, *arguments], capture_output=True, text=True, timeout=timeout, check=False)
+def uopc(*arguments: str, timeout: float = 300, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [UOPC, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**os.environ, **settings},
+    )
 
 
 def numbers(what: str, output: str) -> list[float]:
@@ -47,6 +55,24 @@ def test_the_gpt_learns_within_60_steps(tmp_path: Path) -> None:
     assert text.returncode == 0, text.stderr
     assert text.stdout.startswith("KING")
     assert len(text.stdout) == 4 + 200 + 1
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ for the emulator (apt install g++)")
+def test_the_digits_are_learned_on_the_emulator_with_the_bits_of_the_interpreter(tmp_path: Path) -> None:
+    """50 steps under STRICT=1: the losses, and the weights that are saved."""
+    options = ("--steps", "50", "--batch", "32", "--hidden", "32", "--validate-every", "50")
+    said, saved = [], []
+    for device in ("EMU", "INTERP"):
+        out = tmp_path / device
+        done = uopc("train", "mnist", *options, "--out", str(out), DEV=device, STRICT="1")
+        assert done.returncode == 0, done.stderr
+        said.append([numbers(what, done.stdout) for what in ("loss", "test loss", "test accuracy")])
+        saved.append((out / "checkpoint.safetensors").read_bytes())
+    assert said[0] == said[1]
+    assert said[0][2][-1] > 75
+    assert saved[0] == saved[1]
 
 
 @needs_data

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from uop_codegen_c import KernelSource, build
 from uop_ir import BackendError, UOp, override
 
-from .emulate import LAUNCH, ORDERS, device_text, grid_of, launch, launcher, runtime
+from .emulate import LAUNCH, ORDERS, device_text, grid_of, launch, launcher, lock, runtime
 from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings
@@ -108,6 +108,12 @@ class CheckedKernel:
         self, addresses: Sequence[int], sizes: Sequence[int], scalars: Mapping[UOp, float | int]
     ) -> tuple[Rows, Rows]:
         """Run it on memory of these bytes, in the order of the settings: findings and costs, by place in the object."""
+        with lock:
+            return self._run(addresses, sizes, scalars)
+
+    def _run(
+        self, addresses: Sequence[int], sizes: Sequence[int], scalars: Mapping[UOp, float | int]
+    ) -> tuple[Rows, Rows]:
         run = runtime()
         run.emu_check_findings.restype = run.emu_check_costs.restype = ctypes.c_char_p
         run.emu_check_begin(ctypes.cast(self.function, ctypes.c_void_p))

@@ -33,7 +33,7 @@ extern "C" const char *{name}_emu(void *const *args, const long long *launch)
 }}
 """
 #: One launch at a time: the runtime has one place for the thread that runs.
-_lock = threading.Lock()
+lock = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def launch(
     numbers = [*grid, *block, ORDERS.index(settings.emu_order), settings.emu_seed, fibers]
     values = np.array(arguments, np.uint64)
     pointers = values.ctypes.data + 8 * np.arange(len(values), dtype=np.uint64)
-    with _lock:
+    with lock:
         wrong = function(ctypes.c_void_p(pointers.ctypes.data), (ctypes.c_longlong * len(numbers))(*numbers))
     if wrong:
         raise BackendError(wrong.decode())

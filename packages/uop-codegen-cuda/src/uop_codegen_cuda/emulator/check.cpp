@@ -149,7 +149,7 @@ static void out_of_bounds(uintptr_t place, unsigned size, bool write, uintptr_t 
 
 static void access(uintptr_t place, unsigned size, bool write, uintptr_t instruction)
 {
-    if (!checking || size == 0)
+    if (!checking)
         return;
     Region *region = NULL;
     for (Region &r : regions)
@@ -329,5 +329,13 @@ HOOKS(16)
 extern "C" void __tsan_init(void) {}
 extern "C" void __tsan_func_entry(void *) {}
 extern "C" void __tsan_func_exit(void) {}
-extern "C" void __tsan_read_range(void *place, size_t size) { access((uintptr_t)place, (unsigned)size, false, HERE); }
-extern "C" void __tsan_write_range(void *place, size_t size) { access((uintptr_t)place, (unsigned)size, true, HERE); }
+/* A structure of another size, which a GPU would take in pieces. */
+static void access_range(uintptr_t place, size_t size, bool write, uintptr_t instruction)
+{
+    const unsigned piece = (place | size) % BANK == 0 ? BANK : 1;
+    for (size_t i = 0; i < size; i += piece)
+        access(place + i, piece, write, instruction);
+}
+
+extern "C" void __tsan_read_range(void *place, size_t size) { access_range((uintptr_t)place, size, false, HERE); }
+extern "C" void __tsan_write_range(void *place, size_t size) { access_range((uintptr_t)place, size, true, HERE); }

@@ -4,12 +4,13 @@ The lanes of a warp that execute an instruction together make one request: the n
 instruction goes with the n-th time of the others. A request to global memory moves sectors of 32 bytes; one to shared
 memory takes as many rounds as the busiest of 32 banks, 4 bytes wide, has words, and lanes of 8 and 16 bytes come in
 halves and quarters of a warp. The ideal moves the bytes that were asked for, each once. */
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
 
-enum { SECTOR = 32, BANKS = 32, BANK = 4 };
+enum { SECTOR = 32, BANKS = 32, BANK = 4, LARGEST = 16 };
 
 struct Cost {
     bool shared, write;
@@ -27,36 +28,35 @@ static std::map<uintptr_t, Cost> costs;                   /* of an instruction *
 static std::unordered_map<uint64_t, uint32_t> times;      /* that a thread has come to an instruction, in this block */
 static std::unordered_map<uint64_t, Request> requests;    /* that are not complete, of an instruction, a warp and a time */
 
-/* Units of memory that some lanes touch, by what holds them: of sectors all in one, of words the bank. */
-static std::map<uintptr_t, std::set<uintptr_t>> touched(const Request &request, unsigned size, unsigned from,
-                                                        unsigned lanes, unsigned unit, unsigned holders)
+/* How many units of memory some lanes touch; with banks, how many of them the busiest bank has. An access lies within one
+unit, or is made of whole ones. */
+static unsigned touched(const Request &request, unsigned size, unsigned from, unsigned lanes, unsigned unit, bool banks)
 {
-    std::map<uintptr_t, std::set<uintptr_t>> found;
+    uintptr_t units[WARP * LARGEST / BANK];
+    unsigned n = 0, words[BANKS] = {}, busiest = 0;
     for (unsigned lane = from; lane < from + lanes; lane++)
         if (request.lanes >> lane & 1)
-            for (uintptr_t u = request.place[lane] / unit; u <= (request.place[lane] + size - 1) / unit; u++)
-                found[u % holders].insert(u);
-    return found;
+            for (uintptr_t place = request.place[lane]; place < request.place[lane] + size; place += unit)
+                units[n++] = place / unit;
+    std::sort(units, units + n);
+    n = (unsigned)(std::unique(units, units + n) - units);
+    for (unsigned i = 0; banks && i < n; i++)
+        busiest = std::max(busiest, ++words[units[i] % BANKS]);
+    return banks ? busiest : n;
 }
 
 static void settle(const Request &request)
 {
     Cost &cost = costs[request.instruction];
-    const size_t bytes = touched(request, cost.size, 0, WARP, 1, 1)[0].size();
     const unsigned most = cost.shared ? BANKS * BANK : SECTOR;
+    const unsigned bytes = touched(request, cost.size, 0, WARP, cost.size, false) * cost.size;
     cost.requests++;
     cost.ideal += (bytes + most - 1) / most;
-    if (!cost.shared) {
-        cost.moved += touched(request, cost.size, 0, WARP, SECTOR, 1)[0].size();
-        return;
-    }
+    if (!cost.shared)
+        cost.moved += touched(request, cost.size, 0, WARP, SECTOR, false);
     const unsigned lanes = cost.size <= BANK ? (unsigned)WARP : WARP * BANK / cost.size;
-    for (unsigned from = 0; from < WARP; from += lanes) {
-        size_t rounds = 0;
-        for (const auto &bank : touched(request, cost.size, from, lanes, BANK, BANKS))
-            rounds = bank.second.size() > rounds ? bank.second.size() : rounds;
-        cost.moved += rounds;
-    }
+    for (unsigned from = 0; cost.shared && from < WARP; from += lanes)
+        cost.moved += touched(request, cost.size, from, lanes, BANK, true);
 }
 
 static void count_access(uintptr_t place, unsigned size, bool write, bool shared, uintptr_t instruction)

@@ -15,7 +15,7 @@ extern "C" {
 dim3 emu_thread, emu_block, emu_block_size, emu_grid_size;
 }
 
-enum { THREADS = 1024, WARP = 32, STACK = 1 << 18, WORDS = 256 };
+enum { THREADS = 1024, WARP = 32, STACK = 1 << 20, WORDS = 256 };
 enum State { READY, AT_BARRIER, AT_WARP, DONE };
 enum Order { ASCENDING, DESCENDING, RANDOM };
 
