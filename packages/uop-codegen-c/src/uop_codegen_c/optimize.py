@@ -294,10 +294,12 @@ class Scheduler:
             self.narrow(tail, lanes)
 
     def row_axis(self, loops: Loops, numbers: list[int], fixed: list[int]) -> int | None:
-        """The innermost other output axis that some operand of a reduction does not move along."""
+        """The innermost other output axis that the vectors which are loaded do not move along."""
+        last = find_range(self.root, numbers[-1])
+        opens = [open_ranges(n) for n in loops.end.toposort() if n.op is Ops.LOAD]
         for number in reversed(numbers[:-1]):
             r = find_range(self.root, number)
-            if number in fixed and any(r not in open_ranges(n) for n in loops.loads if open_ranges(n)):
+            if number in fixed and any(last in ranges and r not in ranges for ranges in opens):
                 return number
         return None
 

@@ -137,6 +137,18 @@ def test_a_large_product_packs_what_all_rows_read(run_cpu: Callable[..., Any]) -
     np.testing.assert_array_equal(got.reshape(rows, columns), x @ w)
 
 
+def test_rows_of_a_tile_share_the_vectors_that_are_loaded() -> None:
+    """Of a convolution of 1 x 1: the image moves along y and x, so a tile is of outputs and x, not of y and x."""
+    outputs, channels, height, width = 12, 6, 8, 16
+    shape = (outputs, height, width, channels)
+    image = param(1, (channels, height, width)).permute((1, 2, 0)).reshape((1, height, width, channels))
+    filters = param(2, (outputs, channels)).reshape((outputs, 1, 1, channels))
+    body = kernel((image.expand(shape) * filters.expand(shape)).reduce(Ops.ADD, 1))
+    root = next(root for name, root in stages(body) if name == "bounds")
+    schedule, _ = optimize.choose(root, Freedoms(), Machine(32, 16, 1))
+    assert "split 0 6 upcast" in str(schedule)
+
+
 @pytest.mark.parametrize(("machine", "lanes"), [(Machine(16, 16, 1), 4), (Machine(64, 32, 1), 16)])
 def test_the_machine_that_is_given_counts(machine: Machine, lanes: int) -> None:
     text = generate(kernel(param(1, (64,)) * 2.0), machine=machine).text

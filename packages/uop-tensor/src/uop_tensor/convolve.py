@@ -1,8 +1,8 @@
 """A convolution as nodes: windows times weights, summed in loops whose last one makes vectors. Week 5.
 
-A code generator makes vectors along the last axis that a kernel stores. Along the last axis of space they are short at
-the end of each row, and there are none with a stride; so where a convolution is large enough its kernel stores the outputs
-last, from weights that are copied into that order. benchmarks/convolution.py says what this buys.
+A code generator makes vectors along the last axis that a kernel stores. Along the last axis of space there are none with
+a stride, and in short rows they are short at the end; so there, where a convolution is large enough, its kernel stores the
+outputs last, from weights that are copied into that order. benchmarks/convolution.py says what this buys.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from .windows import Sizes, cut, spread, windows
 #: From how many outputs on they make vectors, and how many products a sum must have to be worth the copies: of a result,
 #: which is as large as the result of the convolution, and of the gradient with respect to the weights.
 OUTPUTS, PRODUCTS, PRODUCTS_OF_GRADIENT = 8, 64, 16
+#: Rows of so many places make vectors: of any number, and of a multiple of four.
+LONG_ROW, EVEN_ROW = 48, 24
 
 
 def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
@@ -27,7 +29,8 @@ def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
     """
     lengths = shape_of(x)[3:]
     seen = windows(x, shape_of(w)[3:], stride, dilation)
-    value = (_outputs_last if _large(w, PRODUCTS) else _places_last)(seen, w)
+    last = _large(w, PRODUCTS) and not _long_rows(shape_of(seen)[2 + len(stride)], stride[-1])
+    value = (_outputs_last if last else _places_last)(seen, w)
 
     def rule(node: UOp, g: UOp) -> tuple[UOp | None, ...]:
         to_w = (_gradient_outputs_last if _large(w, PRODUCTS_OF_GRADIENT) else _gradient)(seen, g)
@@ -96,6 +99,10 @@ def _side_by_side(y: UOp, outputs: int, phases: Sizes) -> UOp:
 def _large(w: UOp, products: int) -> bool:
     _, outputs, *summed = shape_of(w)
     return outputs >= OUTPUTS and prod(summed) >= products
+
+
+def _long_rows(places: int, stride: int) -> bool:
+    return stride == 1 and (places >= LONG_ROW or (places >= EVEN_ROW and places % 4 == 0))
 
 
 def _places_last(seen: UOp, w: UOp) -> UOp:
