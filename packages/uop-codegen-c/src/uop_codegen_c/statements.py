@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop_ir import AddrSpace, AxisType, BackendError, Kind, Ops, UOp, dtypes
+from uop_ir import AddrSpace, AxisType, BackendError, DType, Kind, Ops, UOp, dtypes
 
 from . import ctext
 from .accesses import lanes_of, stride
@@ -74,11 +74,14 @@ def _store(r: Renderer, node: UOp) -> None:
     lanes = max(length(place), length(value))
     text = r.operand(value, lanes)
     if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
-        name = f"acc{memory.arg.slot}"
-        declare = "" if memory in r.declared else r.type(memory.dtype, lanes) + " "
+        held = _register(memory.dtype, lanes)
+        declare = "" if memory in r.declared else r.type(held, lanes) + " "
         r.declared.add(memory)
-        if text != name:  # where nothing is folded in; clang would say so
-            r.line(f"{declare}{name} = {text};")
+        if text != _accumulator(r, memory, lanes).text:  # where nothing is folded in; clang would say so
+            if held is not memory.dtype:
+                rest = r.text(value).within(UNARY).removeprefix(f"({r.type(memory.dtype, lanes)})")
+                text = f"({r.type(held, lanes)}){rest}"
+            r.line(f"{declare}acc{memory.arg.slot} = {text};")
         return
     guard = place.src[2] if len(place.src) == 3 else None
     base = r.text(memory).text
@@ -103,12 +106,28 @@ def _store(r: Renderer, node: UOp) -> None:
         r.line("}")
 
 
+def _register(dtype: DType, lanes: int) -> DType:
+    """The type of a register that accumulates so many lanes.
+
+    Of a signed integer it is unsigned: gcc 12 makes vectors of the two sums of a loop, and where an accumulator is
+    signed and added to as unsigned, as it must be, it adds wrong elements up.
+    """
+    return ctext.UNSIGNED.get(dtype, dtype) if lanes == 1 else dtype
+
+
+def _accumulator(r: Renderer, memory: UOp, lanes: int) -> Text:
+    """What a register holds, as a value of its own type."""
+    name = f"acc{memory.arg.slot}"
+    same = _register(memory.dtype, lanes) is memory.dtype
+    return Text(name) if same else Text(f"({r.type(memory.dtype, lanes)}){name}", UNARY)
+
+
 def _load(r: Renderer, node: UOp) -> None:
     place = node.src[0]
     memory = memory_of(place)
     lanes = length(node)
     if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
-        r.texts[node] = Text(f"acc{memory.arg.slot}")
+        r.texts[node] = _accumulator(r, memory, lanes)
         return
     if lanes == 1:
         element = f"{r.text(memory).text}[{r.text(place.src[1]).text}]"
