@@ -167,7 +167,7 @@ static void access(uintptr_t place, unsigned size, bool write, uintptr_t instruc
     }
     for (uintptr_t byte = place - region->begin; byte < place - region->begin + size; byte++) {
         Shadow &s = region->shadow[byte];
-        if (region->shared && s.write.block != block_number)
+        if (region->shared && s.write.block != block_number && s.read.block != block_number)
             s = Shadow{};
         if (region->shared && !write && s.write.block == 0)
             report("uninitialised", instruction, 0, "reads byte %zu of %s, which nobody has written", (size_t)byte,
