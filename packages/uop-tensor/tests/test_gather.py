@@ -298,6 +298,8 @@ ERRORS: list[tuple[Callable[[Tensor], object], str]] = [
         r"scatter: an index of shape \(1, 2\) for a source of shape \(2, 1\)",
     ),
     (lambda t: t.int().scatter_add(0, [[0]], t), "scatter_add: f32 into a tensor of i32"),
+    (lambda t: t.bool().scatter_add(0, [[0]], t.bool()), "scatter_add: operands of dtype bool"),
+    (lambda t: t.bool().scatter_reduce(0, [[0]], t.bool(), "amax"), "scatter_reduce: operands of dtype bool"),
     (lambda t: t.index_add(0, [0], t), r"index_add: \(2, 3\) at positions"),
     (lambda t: t.masked_fill(t, 0), "masked_fill: a mask of dtype f32"),
     (lambda t: t.masked_fill(t[None].expand(2, 2, 3) > 0, 0), "masked_fill: a mask of shape"),

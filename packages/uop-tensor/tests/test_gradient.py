@@ -288,6 +288,13 @@ def test_power_at_zero() -> None:
     assert slope(lambda t: t ** Tensor([1.0, 2.0, 3.0]).double(), [0.0, 0.0, -0.0]) == [[1, 0, 0]]
 
 
+def test_power_without_a_real_result() -> None:
+    x, y = Tensor(np.array([-2.0, -2.0, 2.0])), Tensor(np.array([0.5, 2.0, 0.5]))
+    of_base, of_exponent = (x**y).gradient(x, y, seed=x.ones_like())
+    np.testing.assert_allclose(of_base.numpy(), [np.nan, -4, 0.5 / 2**0.5])
+    assert math.isnan(of_exponent.numpy()[0])
+
+
 def test_far_out() -> None:
     """Where exponentials overflow, slopes are finite."""
     far = [-1e4, -750, -30, 0, 30, 750, 1e4]

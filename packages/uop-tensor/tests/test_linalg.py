@@ -137,6 +137,18 @@ def test_gradients(name: str) -> None:
         np.testing.assert_allclose((found.numpy() * step).sum(), wanted, rtol=1e-6, atol=1e-8)
 
 
+def test_no_matrices() -> None:
+    none = Tensor(np.zeros((0, 3, 3)))
+    for name in ("det", "inverse", "cholesky", "slogdet", "qr"):
+        wanted = getattr(np.linalg, {"inverse": "inv"}.get(name, name))(np.zeros((0, 3, 3)))
+        found = getattr(none, name)()
+        for f, w in zip(
+            *([x] if name in ("det", "inverse", "cholesky") else x for x in (found, wanted)), strict=True
+        ):
+            assert f.numpy().shape == w.shape
+    assert none.solve(Tensor(np.zeros((0, 3, 2)))).numpy().shape == (0, 3, 2)
+
+
 def test_errors() -> None:
     x = Tensor(normal(2, 3))
     square = Tensor(normal(3, 3))

@@ -40,6 +40,11 @@ def distance(x: Array, y: Array) -> Array:
     return np.asarray(np.sqrt(((x - y + 1e-6) ** 2).sum(-1)))
 
 
+def stirling(y: Array) -> Array:
+    many = np.maximum(y, 1)
+    return np.where(y > 1, many * np.log(many) - many + 0.5 * np.log(2 * np.pi * many), 0)
+
+
 #: The call, the formula, and what makes the arguments.
 CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], tuple[Callable[..., Array], ...]]] = {
     "mse": (lambda x, y, **k: x.mse_loss(y, **k), lambda x, y: (x - y) ** 2, (normal, normal)),
@@ -78,6 +83,11 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[..., Array], tuple[Callab
     "poisson": (
         lambda x, y, **k: x.poisson_nll_loss(y, **k),
         lambda x, y: np.exp(x) - y * x,
+        (normal, chance),
+    ),
+    "poisson, full": (
+        lambda x, y, **k: x.poisson_nll_loss(y * 4, full=True, **k),
+        lambda x, y: np.exp(x) - 4 * y * x + stirling(4 * y),
         (normal, chance),
     ),
     "poisson of rates": (
@@ -169,6 +179,17 @@ def test_probabilities_at_their_ends() -> None:
     np.testing.assert_allclose(found.numpy(), [1000, 0, math.log(2)])
     np.testing.assert_allclose(grad.numpy(), [1, 0, -0.5])
     assert Tensor([-1.0]).kl_div(Tensor([0.0])).item() == 0.0
+    none = Tensor(np.zeros((0, 2)))
+    assert math.isnan(none.kl_div(none, "batchmean").item())
+
+
+def test_gradients_pass_a_variance_below_its_least_and_are_finite_beside_a_vector_of_zeros() -> None:
+    x, y, var = (Tensor(np.array([v])) for v in (1.0, 3.0, 1e-9))
+    (grad,) = x.gaussian_nll_loss(y, var, eps=0.5).gradient(var)
+    np.testing.assert_allclose(grad.numpy(), [(1 / 0.5 - 4.0 / 0.25) / 2])  # of (log(v) + 4 / v) / 2 at 0.5
+    a, b = Tensor(np.array([[3.0, 4.0]])), Tensor(np.zeros((1, 2)))
+    (grad,) = a.cosine_embedding_loss(b, Tensor([1])).gradient(b)
+    np.testing.assert_allclose(grad.numpy(), [[-0.6e6, -0.8e6]])  # -a / |a| / sqrt(1e-12)
 
 
 def test_names_of_tinygrad_and_batchmean() -> None:

@@ -63,6 +63,10 @@ def test_what_an_axis_holds_is_padding(mode: str) -> None:
 
 def test_padding_at_its_limits() -> None:
     same(Tensor(numbered(3)).pad((3, 3), "circular"), np.pad(numbered(3), 3, mode="wrap"))
+    # what comes round again is what is left
+    same(Tensor(numbered(4)).pad((-1, 3), "circular"), np.pad(numbered(4)[1:], (0, 3), mode="wrap"))
+    with pytest.raises(TensorError, match="at most 3"):
+        Tensor(numbered(4)).pad((-1, 4), "circular")
     same(Tensor(numbered(3)).pad((2, 2), "reflect"), np.pad(numbered(3), 2, mode="reflect"))
     same(Tensor(numbered(1)).pad((5, 0), "replicate"), np.zeros(6, np.int32))
     same(Tensor(numbered(2, 0)).pad([None, (0, 0)], "replicate"), numbered(2, 0))

@@ -208,6 +208,15 @@ def test_gradients_at_zero_and_far_out() -> None:
         np.testing.assert_allclose(found.numpy(), [1e-10, 1e-10, 0, 0] if name == "atan" else 0, rtol=1e-9)
 
 
+def test_gradients_are_infinite_at_infinite_slopes() -> None:
+    x = Tensor(np.array([-1.0, 0.5, 1.0]))
+    (found,) = x.atanh().gradient(x, seed=x.ones_like())
+    np.testing.assert_allclose(found.numpy(), [np.inf, 4 / 3, np.inf])
+    x = Tensor(np.array([0.0, 0.25, 0.5, 1.0]))
+    (found,) = x.logit().gradient(x, seed=x.ones_like())
+    np.testing.assert_allclose(found.numpy(), [np.inf, 16 / 3, 4, np.inf])
+
+
 def test_second_derivatives() -> None:
     x = np.array([0.3, -0.7, 0.9])
     second = {

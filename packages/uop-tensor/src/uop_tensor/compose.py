@@ -231,7 +231,9 @@ def _power(x: UOp, y: UOp) -> UOp:
     whole = y.alu(Ops.TRUNC).eq(y)
     odd = whole & (y * 0.5).alu(Ops.TRUNC).ne(y * 0.5)
     value = (below & odd).where(-value, value)
-    return ((x < 0) & invert(whole) & finite).where(value.const_like(math.nan), value)
+    unreal = (x < 0) & invert(whole) & finite
+    # not a constant, whose gradient would be 0; where it is not taken, none flows through it
+    return unreal.where(unreal.where(x + y, 1) * math.nan, value)
 
 
 def _power_of_zero(x: UOp, y: UOp) -> UOp:

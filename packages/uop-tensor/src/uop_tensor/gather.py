@@ -17,7 +17,7 @@ from .graph import broadcast_to, detach, known_device, shape_of, with_gradient_o
 from .indexing import as_value
 from .masks import Masks
 from .picking import grouped, picked, picked_along, replaced_along
-from .promotion import accumulator, promote
+from .promotion import accumulator, promote, refuse_bool
 from .selection import checked, device_positions, host_positions
 from .value import Value
 
@@ -162,6 +162,7 @@ class Gather(Masks):
     ) -> Self:
         if reduce not in _REDUCE:
             raise TensorError(f"{method}: reduce={reduce!r}", remedy=f"one of {', '.join(_REDUCE)}")
+        refuse_bool(method, self.dtype)
         at, positions, values = self._scattered(method, axis, index, src)
         return self._of(_REDUCE[reduce](self.uop, positions, values, at, include_self))
 

@@ -118,7 +118,7 @@ class LinearAlgebra(Products):
             raise TensorError(
                 f"{method}: a tensor of shape {self.shape}", remedy="it needs matrices (..., n, m)"
             )
-        if max(self.shape[-2:]) > LARGEST or 0 in self.shape:
+        if not 1 <= min(self.shape[-2:]) <= max(self.shape[-2:]) <= LARGEST:
             raise TensorError(
                 f"{method}: matrices of shape {self.shape}",
                 remedy=f"1 to {LARGEST} rows and columns; use numpy()",

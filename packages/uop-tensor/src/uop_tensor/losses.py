@@ -11,6 +11,7 @@ from uop_ir import UOp
 from . import compose, transcendental
 from .classes import Classes
 from .errors import TensorError
+from .graph import with_gradient_of
 from .promotion import accumulator, as_float
 from .value import Operand, operands
 
@@ -106,25 +107,41 @@ class Losses(Classes):
             return compose.exp(y) * (y - x) if log_target else transcendental.xlogy(y, y) - y * x
 
         total = self._loss("kl_div", "sum" if reduction == "batchmean" else reduction, loss, target)
-        return total / max(self.shape[0], 1) if reduction == "batchmean" else total
+        return total / self.shape[0] if reduction == "batchmean" else total
 
     def poisson_nll_loss(
-        self, target: Operand, log_input: bool = True, eps: float = 1e-8, reduction: str = "mean"
+        self,
+        target: Operand,
+        log_input: bool = True,
+        full: bool = False,
+        eps: float = 1e-8,
+        reduction: str = "mean",
     ) -> Self:
-        """exp(x) - y x, x the logarithm of the rate; without `log_input`, x - y log(x + eps)."""
+        """exp(x) - y x, x the logarithm of the rate; without `log_input`, x - y log(x + eps).
+
+        `full` adds what is about log(y!) for y > 1: y log(y) - y + log(2 pi y) / 2 (Stirling).
+        """
 
         def loss(x: UOp, y: UOp) -> UOp:
-            return compose.exp(x) - y * x if log_input else x - y * compose.log(x + eps)
+            value = compose.exp(x) - y * x if log_input else x - y * compose.log(x + eps)
+            large = y > 1
+            many = large.where(y, 1)
+            log = compose.log(many)
+            return (
+                value + large.where(many * log - many + (log + math.log(2 * math.pi)) * 0.5, 0)
+                if full
+                else value
+            )
 
         return self._loss("poisson_nll_loss", reduction, loss, target)
 
     def gaussian_nll_loss(
         self, target: Operand, var: Operand, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
     ) -> Self:
-        """(log(v) + (x - y)**2 / v) / 2, v = max(var, eps); `full` adds log(2 pi) / 2."""
+        """(log(v) + (x - y)**2 / v) / 2, v = max(var, eps), which passes the gradient; `full` adds log(2 pi) / 2."""
 
         def loss(x: UOp, y: UOp, v: UOp) -> UOp:
-            v = (v < eps).where(v.const_like(eps), v)
+            v = with_gradient_of((v < eps).where(v.const_like(eps), v), v)
             value = (compose.log(v) + (x - y) * (x - y) / v) * 0.5
             return value + 0.5 * math.log(2 * math.pi) if full else value
 
@@ -157,8 +174,12 @@ class Losses(Classes):
     def cosine_embedding_loss(
         self, other: Self, target: Operand, margin: float = 0.0, reduction: str = "mean"
     ) -> Self:
-        """Of vectors along the last axis: 1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-        cosine = self.cosine_similarity(other, axis=-1)
+        """Of vectors along the last axis: 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
+
+        As in PyTorch, 1e-12 is added to the square of each length, so that the gradient is finite at a vector of zeros.
+        """
+        lengths = ((self * self).sum(-1) + 1e-12) * ((other * other).sum(-1) + 1e-12)
+        cosine = (self * other).sum(-1) / lengths.sqrt()
 
         def loss(x: UOp, y: UOp) -> UOp:
             return y.eq(1).where(1 - x, 0) + y.eq(-1).where((x - margin).maximum(0), 0)

@@ -42,16 +42,17 @@ class Padding(Movement):
                 f"pad: value={value} for mode={mode!r}", remedy='a value is for mode="constant"'
             )
         most, edges = _EDGES[mode]
-        for axis, (pair, size) in enumerate(zip(pairs, self.shape, strict=True)):
+        # what comes round again is what is left; a mirror and an edge stand where they were
+        x = _cut(self.uop, pairs) if mode == "circular" else self.uop
+        for axis, (pair, size) in enumerate(zip(pairs, shape_of(x), strict=True)):
             if max(pair) > most(size):
                 raise TensorError(
                     f"pad: {pair} along axis {axis} of {self.shape}, mode={mode!r}",
                     remedy=f"this mode grows an end of that axis by at most {most(size)}",
                 )
-        x = self.uop
         for axis, (before, after) in enumerate(pairs):
             x = _grown(x, axis, max(before, 0), max(after, 0), edges)
-        return self._of(_cut(x, pairs))
+        return self._of(x if mode == "circular" else _cut(x, pairs))
 
 
 def constant(x: UOp, pairs: Sequence[Pair], value: UOp) -> UOp:

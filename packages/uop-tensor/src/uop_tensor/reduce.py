@@ -119,8 +119,8 @@ class Reduction(Random):
         return first.cast(dtypes.i64)
 
     def logsumexp(self, axis: Axis = None, keepdim: bool = False) -> Self:
-        """log(sum(exp(x))), without overflow."""
-        axes = self._nonempty("logsumexp", axis)
+        """log(sum(exp(x))), without overflow; of no elements -inf."""
+        axes = shapes.axes("logsumexp", self.ndim, axis)
         dtype = as_float(self.dtype)
         x = self.uop.cast(accumulator(dtype))
         shift = detach(fold(x, Ops.MAX, axes, keepdim=True))

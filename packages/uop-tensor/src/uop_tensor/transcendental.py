@@ -12,7 +12,7 @@ from uop_ir import DType, Ops, UOp, dtypes
 
 from . import compose
 from .compose import polynomial, wide
-from .graph import detach
+from .graph import detach, with_gradient_of
 
 #: log(2) in two parts, the first so short that its product with an exponent is exact; the greatest exponent; the digits
 #: of a mantissa, the integer that has a number's bits.
@@ -157,7 +157,8 @@ def atanh(x: UOp) -> UOp:
     """log1p(2a / (1 - a)) / 2 with a = |x|."""
     a = magnitude(x)
     value = log1p((a + a) / (1 - a)) * 0.5
-    return (x < 0).where(-value, value)
+    # the gradient is infinite at -1 and 1, where that of the quotient is NaN
+    return with_gradient_of((x < 0).where(-value, value), (compose.log(1 + x) - compose.log(1 - x)) * 0.5)
 
 
 @wide
@@ -259,9 +260,10 @@ def softplus(x: UOp) -> UOp:
 def logit(x: UOp) -> UOp:
     """log(x / (1 - x)); around 1/2, where that cancels, 2 atanh(2x - 1)."""
     near = (x > 0.25) & (x < 0.75)
-    return near.where(
+    value = near.where(
         2 * atanh(near.where(x + x - 1, 0)), compose.log(near.where(x.const_like(1), x / (1 - x)))
     )
+    return with_gradient_of(value, compose.log(x) - compose.log(1 - x))
 
 
 @wide
