@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from html.parser import HTMLParser
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_codegen_cuda import CudaSource, Report, check_kernel, generate, read_cuda
+from uop_codegen_cuda import CudaSource, Report, check_html, check_kernel, generate, read_cuda
 from uop_ir import BoundsError, UOp, UopError, dtypes, format_uir, generated, index
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ (apt install g++)")
@@ -134,6 +135,49 @@ def test_a_generated_kernel_with_scalars() -> None:
     assert {(c.direction, c.requests, c.moved) for c in report.costs} == {("load", 25, 98), ("store", 25, 98)}
 
 
+class Page(HTMLParser):
+    """A page: the tags that are open at its end, the texts of its cells row by row, and what it loads from elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta",):
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def test_a_page() -> None:
+    """Each line once, escaped; a cost beside it; and a finding below."""
+    report = one_warp("if (t < 9)\n    y[t / 2] = x[t * 8];")
+    page = Page(check_html([report, report], "<a & b>"))
+    assert page.open == []
+    assert page.loads == []
+    assert "&lt;a &amp; b&gt;" in check_html([report], "<a & b>")
+    half = len(page.rows) // 2
+    assert page.rows[:half] == page.rows[half:]
+    assert [row[1] for row in page.rows[1:half] if row[0]] == report.source.text.splitlines()
+    (at,) = [n for n, row in enumerate(page.rows[:half]) if row[0] == "4"]
+    assert page.rows[at][2:] == ["global load", "1", "9 sectors", "2", "4.50"]
+    assert page.rows[at + 1][2:] == ["global store", "1", "1 sectors", "1", "1.00"]
+    assert page.rows[at + 2][1].startswith("race: writes byte 0 of y, which thread 0 has written")
+
+
 # files
 
 SCALE = """\
@@ -205,8 +249,9 @@ def test_a_file_of_cuda(check_gpu: Any, tmp_path: Path) -> None:
     assert code == 0
     assert out.endswith("\n0 findings\n")
     path.write_text(SCALE.replace("i < n", "i <= n"))
-    code, out = check_gpu(str(path))
+    code, out = check_gpu(str(path), "--html", str(tmp_path / "page.html"))
     assert code == 1
+    assert "<td class=wrong" in (tmp_path / "page.html").read_text()
     assert "line 5: out of bounds: reads 4 bytes at byte 240 of x, which has 240" in out
     assert out.endswith("\n1 finding\n")
 
@@ -249,7 +294,14 @@ def test_a_script(check_gpu: Any, tmp_path: Path) -> None:
         check_gpu(str(tmp_path / "none.py"))
 
 
-@pytest.mark.parametrize("arguments", [["a.cu", "--seed", "-1"], ["a.cu", "--var", "n=1"], ["a.cu"]])
-def test_what_is_refused(check_gpu: Any, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["a.cu", "--seed", "-1"], ["a.cu", "--var", "n=1"], ["a.cu"], ["near.cu", "--html", "no/page"]],
+)
+def test_what_is_refused(
+    check_gpu: Any, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("near.cu").write_text(SCALE)
     with pytest.raises(UopError):
         check_gpu(*arguments)

@@ -1,6 +1,7 @@
 """uop-codegen-cuda: the kernels of uop-codegen-c mapped to threads and blocks, as CUDA text, cubins, and on a CPU. Weeks 7 and 8."""
 
 from .check import Cost, Finding, Report, check_kernel
+from .check_html import check_html
 from .compile import Cubin, compile_cubin
 from .cuda_file import read_cuda
 from .emu import EmuBackend
@@ -19,6 +20,7 @@ __all__ = [
     "EmuKernel",
     "Finding",
     "Report",
+    "check_html",
     "check_kernel",
     "compile_cubin",
     "emit_cuda",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import runpy
 import sys
+from pathlib import Path
 
 from uop_codegen_c import as_kernel
 from uop_ir import CommandParser, UOp, UopError, generated, get_backend, override, read_uir
 from uop_ir import settings as ir_settings
 
 from .check import Report, check_kernel
+from .check_html import check_html
 from .cuda_file import read_cuda
 from .emu import EmuBackend, current_freedoms
 from .lower import CudaSource, generate
@@ -24,6 +26,7 @@ def check_command(argv: list[str]) -> int:
     parser.add_argument(
         "--var", action="append", default=[], metavar="NAME=VALUE", help="a scalar of a .uir file"
     )
+    parser.add_argument("--html", metavar="PAGE", help="write what was found as a page for a browser too")
     options = parser.parse_args(argv)
     if options.seed < 0:
         raise UopError(f"--seed {options.seed} is less than 0")
@@ -37,9 +40,18 @@ def check_command(argv: list[str]) -> int:
         source = generate(as_kernel(read_uir(options.file).root), current_freedoms())
         reports = [_checked(source, _scalars(source, options.var), options.seed)]
     print("\n\n".join(map(str, reports)))
+    if options.html is not None:
+        _write(options.html, check_html(reports, options.file))
     wrong = sum(len(report.findings) for report in reports)
     print(f"\n{wrong} finding{'' if wrong == 1 else 's'}")
     return 1 if wrong else 0
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UopError(f"cannot write {path!r}: {error.strerror or error}") from None
 
 
 def _checked(source: CudaSource, scalars: dict[UOp, float | int], seed: int) -> Report:
