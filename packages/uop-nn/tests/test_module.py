@@ -205,3 +205,19 @@ def test_computing_in_bf16_trains_weights_of_f32() -> None:
     with pytest.raises(ValueError, match="within"), model.computing_in(dtypes.bf16):
         raise ValueError("within")
     assert model.first is first
+
+
+def test_a_part_that_knows_the_whole_is_found_once() -> None:
+    class Part(Module):
+        def __init__(self, whole: Module) -> None:
+            self.whole, self.weight = whole, Tensor([1.0], requires_grad=True)
+
+    class Whole(Module):
+        def __init__(self) -> None:
+            self.part = Part(self)
+            self.again = [self.part]
+
+    whole = Whole()
+    assert list(whole.modules()) == [whole, whole.part]
+    assert [name for name, _ in whole.named_parameters()] == ["part.weight"]
+    assert list(whole.state_dict()) == ["part.weight"]

@@ -46,10 +46,10 @@ class Module:
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Each parameter with its name, in the order in which attributes were set; a shared one once."""
         seen: set[int] = set()
-        for module, name, tensor in _tensors(self, prefix):
-            if tensor.requires_grad and not _is_buffer(module, name) and id(tensor) not in seen:
-                seen.add(id(tensor))
-                yield name, tensor
+        for at in _tensors(self, prefix):
+            if at.value.requires_grad and not at.is_buffer and id(at.value) not in seen:
+                seen.add(id(at.value))
+                yield at.name, at.value
 
     def parameters(self) -> list[Tensor]:
         """The parameters, in the order of `named_parameters`."""
@@ -62,9 +62,9 @@ class Module:
     def state_dict(self) -> dict[str, Tensor]:
         """The parameters, and the buffers of layers, by name: the tensors themselves, not copies."""
         found: dict[int, tuple[str, Tensor]] = {}
-        for module, name, tensor in _tensors(self, ""):
-            if tensor.requires_grad or _is_buffer(module, name):
-                found.setdefault(id(tensor), (name, tensor))
+        for at in _tensors(self):
+            if at.value.requires_grad or at.is_buffer:
+                found.setdefault(id(at.value), (at.name, at.value))
         return dict(found.values())
 
     def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True) -> Mismatch:
@@ -102,9 +102,7 @@ class Module:
 
     def modules(self) -> Iterator[Module]:
         """This module and all within it, each once."""
-        found: dict[int, Module] = {}
-        _enter_modules(self, found)
-        return iter(found.values())
+        return iter([at.value for at in _walk(self) if isinstance(at.value, Module)])
 
     @contextmanager
     def computing_in(self, dtype: DType) -> Iterator[None]:
@@ -114,17 +112,17 @@ class Module:
         For mixed precision: `with model.computing_in(dtypes.bf16): loss = model.loss(x, y)`. The weights that
         are trained stay f32, and so does what the optimizer remembers.
         """
-        replaced: list[tuple[Any, Any, Tensor]] = []
+        parameters = [at for at in _tensors(self) if at.value.requires_grad]
+        if any(isinstance(at.holder, tuple) for at in parameters):
+            raise ModelError("a parameter in a tuple cannot be replaced", remedy="keep it in a list")
         rounded: dict[int, Tensor] = {}
         try:
-            for holder, key, tensor in _places(self):
-                if tensor.requires_grad:
-                    replaced.append((holder, key, tensor))
-                    _put(holder, key, rounded.setdefault(id(tensor), tensor.cast(dtype).contiguous()))
+            for at in parameters:
+                at.put(rounded.setdefault(id(at.value), at.value.cast(dtype).contiguous()))
             yield
         finally:
-            for holder, key, tensor in replaced:
-                _put(holder, key, tensor)
+            for at in parameters:
+                at.put(at.value)
 
 
 class Sequential(Module):
@@ -188,64 +186,54 @@ def load_tensors(
     return Mismatch(missing, unknown)
 
 
-def _is_buffer(module: Module, name: str) -> bool:
-    return name.rpartition(".")[2] in module.buffers
+class _Place(NamedTuple):
+    """Where a tensor or module stands: its name, the module that has it, what holds it and by what key."""
+
+    name: str
+    owner: Module
+    holder: Any
+    key: Any
+    value: Any
+
+    @property
+    def is_buffer(self) -> bool:
+        return self.name.rpartition(".")[2] in self.owner.buffers
+
+    def put(self, tensor: Tensor) -> None:
+        """Let another tensor stand there."""
+        if isinstance(self.holder, list | dict):
+            self.holder[self.key] = tensor
+        else:
+            setattr(self.holder, self.key, tensor)
 
 
-def _tensors(module: Module, prefix: str) -> Iterator[tuple[Module, str, Tensor]]:
-    """Each tensor among the attributes, with its name and the module that has it."""
-    for name, value in vars(module).items():
-        # the layers of a Sequential are named as those of PyTorch, by number
-        path = prefix if isinstance(module, Sequential) and name == "layers" else f"{prefix}{name}."
-        yield from _of_value(module, value, path)
+def _tensors(root: Module, prefix: str = "") -> Iterator[_Place]:
+    return (at for at in _walk(root, prefix) if isinstance(at.value, Tensor))
 
 
-def _of_value(module: Module, value: object, path: str) -> Iterator[tuple[Module, str, Tensor]]:
-    if isinstance(value, Tensor):
-        yield module, path.removesuffix("."), value
-    elif isinstance(value, Module):
-        yield from _tensors(value, path)
+def _walk(root: Module, prefix: str = "") -> Iterator[_Place]:
+    """The module itself and all tensors and modules within it, each where it is found; of no module twice."""
+    return _found(root, None, None, root, prefix, set())
+
+
+def _found(
+    owner: Module, holder: Any, key: Any, value: object, path: str, seen: set[int]
+) -> Iterator[_Place]:
+    if isinstance(value, Tensor | Module) and id(value) not in seen:
+        yield _Place(path.removesuffix("."), owner, holder, key, value)
+    if isinstance(value, Module) and id(value) not in seen:
+        seen.add(id(value))
+        for name, part in list(vars(value).items()):
+            # the layers of a Sequential are named as those of PyTorch, by number
+            short = isinstance(value, Sequential) and name == "layers"
+            yield from _found(value, value, name, part, path if short else f"{path}{name}.", seen)
     elif isinstance(value, CONTAINERS):
-        for key, item in _items(value):
-            yield from _of_value(module, item, f"{path}{key}.")
-
-
-def _enter_modules(value: object, found: dict[int, Module]) -> None:
-    if isinstance(value, Module) and id(value) not in found:
-        found[id(value)] = value
-        for attribute in vars(value).values():
-            _enter_modules(attribute, found)
-    elif isinstance(value, CONTAINERS):
-        for _, item in _items(value):
-            _enter_modules(item, found)
+        for item_key, item in _items(value):
+            yield from _found(owner, value, item_key, item, f"{path}{item_key}.", seen)
 
 
 def _items(value: Any) -> list[tuple[Any, Any]]:
     return list(value.items() if isinstance(value, dict) else enumerate(value))
-
-
-def _places(root: Module) -> Iterator[tuple[Any, Any, Tensor]]:
-    """Where tensors stand: what has them, and by what name or number."""
-    for module in list(root.modules()):
-        for name, value in list(vars(module).items()):
-            yield from _places_of(module, name, value)
-
-
-def _places_of(holder: Any, key: Any, value: object) -> Iterator[tuple[Any, Any, Tensor]]:
-    if isinstance(value, Tensor):
-        if isinstance(holder, tuple) and value.requires_grad:
-            raise ModelError("a parameter in a tuple cannot be replaced", remedy="keep it in a list")
-        yield holder, key, value
-    elif isinstance(value, CONTAINERS):
-        for item_key, item in _items(value):
-            yield from _places_of(value, item_key, item)
-
-
-def _put(holder: Any, key: Any, tensor: Tensor) -> None:
-    if isinstance(holder, list | dict):
-        holder[key] = tensor
-    else:
-        setattr(holder, key, tensor)
 
 
 def _array(value: Tensor | NDArray[Any]) -> NDArray[Any]:

@@ -7,14 +7,23 @@ import math
 import tomllib
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from uop_ir import UopError
 
-__all__ = ["OptionError", "TrainOptions", "add_options", "option", "read_config", "resumed", "to_toml"]
+__all__ = [
+    "OptionError",
+    "TrainOptions",
+    "add_options",
+    "default",
+    "option",
+    "read_config",
+    "resumed",
+    "to_toml",
+]
 
 
 class OptionError(UopError):
@@ -31,7 +40,7 @@ def option(
     choices: tuple[str, ...] = (),
     free: bool = False,
 ) -> Any:
-    """A field with its default and its line of help.
+    """A field with its default (MISSING: none) and its line of help.
 
     An int or float is from `least` on, greater than `above` and less than `below`, a str one of `choices`,
     where there are any. A run may be resumed with another value of a `free` one.
@@ -49,15 +58,18 @@ def option(
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What every training run has. Raises OptionError for a value out of range."""
+    """What every training run has; those without a default each kind of run gives one, see `default`.
 
-    steps: int = option(0, "how many steps to train", free=True)
-    batch: int = option(0, "examples a step")
-    lr: float = option(0.0, "the greatest learning rate", least=0, above=0)
-    warmup: int = option(0, "steps in which the learning rate rises", least=0)
+    Raises OptionError for a value out of range.
+    """
+
+    steps: int = option(MISSING, "how many steps to train", free=True)
+    batch: int = option(MISSING, "examples a step")
+    lr: float = option(MISSING, "the greatest learning rate", least=0, above=0)
+    warmup: int = option(MISSING, "steps in which the learning rate rises", least=0)
+    validate_every: int = option(MISSING, "steps from one validation to the next", free=True)
+    checkpoint_every: int = option(MISSING, "steps from one checkpoint to the next", free=True)
     seed: int = option(0, "seed of the first weights, of the batches and of dropout", least=0)
-    validate_every: int = option(0, "steps from one validation to the next", free=True)
-    checkpoint_every: int = option(0, "steps from one checkpoint to the next", free=True)
     optimizer: str = option(
         "adamw", "what changes the weights", choices=("adamw", "adam", "lion", "muon", "sgd")
     )
@@ -77,6 +89,12 @@ class TrainOptions:
     def __post_init__(self) -> None:
         for f in fields(self):
             check_option(f.name, getattr(self, f.name), f.metadata)
+
+
+def default(name: str, value: Any, about: str | None = None) -> Any:
+    """The field of TrainOptions with the default of a kind of run, and perhaps with a line of help of its own."""
+    rules = next(f.metadata for f in fields(TrainOptions) if f.name == name)
+    return field(default=value, metadata={**rules, "help": about or rules["help"]})
 
 
 Options = TypeVar("Options", bound=TrainOptions)

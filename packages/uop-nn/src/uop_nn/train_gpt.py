@@ -13,7 +13,7 @@ from uop_tensor import Tensor, jit, manual_seed, no_grad
 
 from .data import load_text
 from .gpt import Gpt, GptConfig
-from .options import TrainOptions, option
+from .options import TrainOptions, default, option
 from .recipes import train_step
 from .sample import Sampler, default_prompt
 from .text import CharTokenizer, RandomBatches, Tokens, train_validation_split
@@ -30,12 +30,12 @@ SAMPLE = 500  # characters of the sample at the end
 class GptOptions(TrainOptions):
     """The defaults are the main job: 111,360 parameters, 600 steps on Tiny Shakespeare."""
 
-    steps: int = option(600, "how many steps to train", free=True)
-    batch: int = option(32, "windows of text at once")
-    lr: float = option(6e-3, "the greatest learning rate", least=0, above=0)
-    warmup: int = option(50, "steps in which the learning rate rises", least=0)
-    validate_every: int = option(100, "steps from one validation to the next", free=True)
-    checkpoint_every: int = option(100, "steps from one checkpoint to the next", free=True)
+    steps: int = default("steps", 600)
+    batch: int = default("batch", 32, "windows of text at once")
+    lr: float = default("lr", 6e-3)
+    warmup: int = default("warmup", 50)
+    validate_every: int = default("validate_every", 100)
+    checkpoint_every: int = default("checkpoint_every", 100)
     # it may have moved; that it is the same text is checked when a run is resumed
     text: str = option("", "a UTF-8 file to train on (default: Tiny Shakespeare)", free=True)
     context: int = option(64, "characters that the model sees at once")

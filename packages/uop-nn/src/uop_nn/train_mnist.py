@@ -17,7 +17,7 @@ from .cnn import Cnn
 from .data import DataError, Mnist, load_mnist
 from .image_sets import load_fashion_mnist
 from .mlp import Mlp
-from .options import TrainOptions, option
+from .options import TrainOptions, default, option
 from .recipes import train_step
 from .training import Score, Trainer
 
@@ -30,12 +30,12 @@ CHUNK = 1000  # test images at once
 class MnistOptions(TrainOptions):
     """The defaults are five times through 10,000 images."""
 
-    steps: int = option(390, "how many steps to train", free=True)
-    batch: int = option(128, "images at once")
-    lr: float = option(5e-3, "the greatest learning rate", least=0, above=0)
-    warmup: int = option(20, "steps in which the learning rate rises", least=0)
-    validate_every: int = option(78, "steps from one look at the test set to the next", free=True)
-    checkpoint_every: int = option(78, "steps from one checkpoint to the next", free=True)
+    steps: int = default("steps", 390)
+    batch: int = default("batch", 128, "images at once")
+    lr: float = default("lr", 5e-3)
+    warmup: int = default("warmup", 20)
+    validate_every: int = default("validate_every", 78, "steps from one look at the test set to the next")
+    checkpoint_every: int = default("checkpoint_every", 78)
     model: str = option("mlp", "what is trained", choices=("mlp", "cnn"))
     data: str = option("mnist", "the images: digits or clothes", choices=("mnist", "fashion-mnist"))
     hidden: int = option(128, "width of the hidden layer of the MLP")
