@@ -35,6 +35,9 @@ class Lowering:
     ranges: dict[object, tuple[UOp, ...]] = field(default_factory=dict)
     depths: dict[UOp, int] = field(default_factory=dict)
     within: dict[tuple[UOp, Demand], tuple[UOp, ...]] = field(default_factory=dict)
+    #: What a node asked of its sources at a position, and the condition under which a movement op's element exists.
+    asked: dict[tuple[UOp, Demand], list[Demand]] = field(default_factory=dict)
+    conditions: dict[tuple[UOp, Demand], UOp] = field(default_factory=dict)
     count: int = 0
     scratch: int = 0
 
@@ -56,7 +59,7 @@ class Lowering:
         extents = node.src[0].shape[node.ndim :]
         return self.new_ranges((demand, extents, self.depths[node]), extents, AxisType.REDUCE)
 
-    def demand(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None, within: tuple[UOp, ...]) -> None:
+    def demand(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None, within: tuple[UOp, ...]) -> Demand:
         """Ask for a node at a position within loops, outermost first; those inside of all that it depends on go."""
         want = canonical(at, valid)
         used = want.ranges()
@@ -64,6 +67,11 @@ class Lowering:
         loops = within[: inner + 1]
         self.demands.setdefault(node, {})[want] = None
         self.within[node, want] = common([self.within.get((node, want), loops), loops])
+        return want
+
+    def sources(self, node: UOp, demand: Demand) -> list[UOp]:
+        """What the sources of a node became at the positions that it asked for; not those that are sizes."""
+        return [self.values[s, want] for s, want in zip(node.src, self.asked[node, demand], strict=False)]
 
     def value(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None) -> UOp:
         """What a node became at a position that was asked for."""

@@ -145,12 +145,14 @@ def _broadcast_at(source: UOp, at: tuple[UOp, ...]) -> tuple[UOp, ...]:
 
 
 def _demand_elementwise(state: Lowering, node: UOp, want: Demand) -> None:
-    for source in node.src:
-        state.demand(source, _broadcast_at(source, want.at), want.valid, state.within[node, want])
+    loops = state.within[node, want]
+    state.asked[node, want] = [
+        state.demand(s, _broadcast_at(s, want.at), want.valid, loops) for s in node.src
+    ]
 
 
 def _build_elementwise(state: Lowering, node: UOp, want: Demand) -> UOp:
-    return node.replace(src=[state.value(s, _broadcast_at(s, want.at), want.valid) for s in node.src])
+    return node.replace(src=state.sources(node, want))
 
 
 def _demand_none(state: Lowering, node: UOp, want: Demand) -> None:
@@ -159,13 +161,15 @@ def _demand_none(state: Lowering, node: UOp, want: Demand) -> None:
 
 def _demand_movement(state: Lowering, node: UOp, want: Demand) -> None:
     at, condition = index_map(node, want.at)
-    state.demand(node.src[0], at, _both(want.valid, condition), state.within[node, want])
+    loops = state.within[node, want]
+    state.asked[node, want] = [state.demand(node.src[0], at, _both(want.valid, condition), loops)]
+    if condition is not None:
+        state.conditions[node, want] = condition
 
 
 def _build_movement(state: Lowering, node: UOp, want: Demand) -> UOp:
-    at, condition = index_map(node, want.at)
-    valid = _both(want.valid, condition)
-    value = state.value(node.src[0], at, valid)
+    (value,) = state.sources(node, want)
+    condition = state.conditions.get((node, want))
     if condition is None or (value.op is Ops.LOAD and len(value.src[0].src) == 3):
         return value
     return simplify(condition).where(value, node.const_like(0))
