@@ -181,7 +181,7 @@ def test_a_page() -> None:
 # files
 
 SCALE = """\
-// launch: scale<<<2, (16, 2)>>>(y[60], x[15], 60, 0.5)
+// launch: scale<<<2, (16, 2), 64>>>(y[60], x[15], 60, 0.5)
 extern "C" __global__ void scale(float *y, const float4 *__restrict__ x, int n, float factor) {
     const int i = (blockIdx.x * 2 + threadIdx.y) * 16 + threadIdx.x;
     if (i < n)
@@ -198,6 +198,7 @@ def test_read_cuda(tmp_path: Path) -> None:
         (16, 2, 1),
         [2, 1, 1],
     )
+    assert source.shared == 64
     assert [(p.dtype, p.arg.size) for p in source.params] == [
         (dtypes.f32, 60),
         (dtypes.f32, 60),

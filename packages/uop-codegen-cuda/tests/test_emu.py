@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -189,8 +190,49 @@ def test_threads_that_wait_for_ever(run_cuda: Run) -> None:
 
 
 def test_a_block_of_too_many_threads(run_cuda: Run) -> None:
-    with pytest.raises(BackendError, match=r"a block of 1025 x 1 x 1 threads \(at most 1024\)"):
+    with pytest.raises(BackendError, match=r"kernel: a block of 1025 x 1 x 1 threads \(at most 1024\)"):
         run_cuda(cuda("    y[0] = 1.0f;", 1025), [np.zeros(256, np.float32), X])
+
+
+def test_a_block_of_more_threads_than_its_bound(run_cuda: Run) -> None:
+    source = cuda("    y[t] = 1.0f;", 64)
+    bound = replace(source, text=source.text.replace("void", "void __launch_bounds__(32)"))
+    with pytest.raises(BackendError, match=r"kernel: a block of 64 x 1 x 1 threads \(at most 32\)"):
+        run_cuda(bound, [np.zeros(256, np.float32), X])
+
+
+def test_shared_memory_of_the_launch(run_cuda: Run) -> None:
+    body = """    extern __shared__ float4 part[];
+    float *own = (float *)part;
+    own[t] = x[t];
+    __syncthreads();
+
+    y[t] = own[63 - t];"""
+    y, _ = run_cuda(replace(cuda(body, 64), shared=256), [np.zeros(256, np.float32), X])
+    np.testing.assert_array_equal(y[:64], X[63::-1])
+
+
+def test_texts_with_blank_lines_and_the_same_parts(run_cuda: Run) -> None:
+    """Two kernels in one file, each of parts that the other has too."""
+    text = """extern "C" __global__ void NAME(float *y) {
+    y[0] += 1;
+
+    y[1] += 1;
+
+    y[0] += 1;
+
+    y[1] += 1;
+}
+"""
+    one = (index(1),) * 3
+    params = (UOp.param(0, 2, dtypes.f32),)
+    first, second = (
+        CudaSource(n, text.replace("NAME", n), params, one, (1, 1, 1)) for n in ("first", "second")
+    )
+    y = np.zeros(2, np.float32)
+    for kernel in emulate([first, second]):
+        kernel([y.ctypes.data], {})
+    np.testing.assert_array_equal(y, [4, 4])
 
 
 def test_an_order_that_is_none(run_cuda: Run) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from uop_codegen_c import KernelSource, build
 from uop_ir import BackendError, UOp, override
 
-from .emulate import LAUNCH, ORDERS, device_text, grid_of, launch, launcher, lock, runtime
+from .emulate import LAUNCH, ORDERS, device_text, grid_of, launch, launcher, lock, runtime, with_sizes
 from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings
@@ -166,7 +166,7 @@ def compile_checked(sources: Sequence[CudaSource]) -> list[CheckedKernel]:
 def _as_cpp(source: CudaSource) -> KernelSource:
     """The text of a kernel as C++ of the same lines, with gaps between arrays in shared memory."""
     numbers = itertools.count(1)
-    text = DECLARATION.sub(lambda found: f"{found[0]} {GAP.format(next(numbers))}", source.text)
+    text = DECLARATION.sub(lambda found: f"{found[0]} {GAP.format(next(numbers))}", with_sizes(source))
     whole = f'#line 1 "{source.name}.cu"\n{text}\n{LAUNCH.format(name=source.name)}'
     return KernelSource(f"{source.name}_emu", f"{device_text('device.h')}\n\n{GAP.format(0)}", whole)
 

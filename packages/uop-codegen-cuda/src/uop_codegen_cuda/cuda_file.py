@@ -3,6 +3,8 @@
 One line of the file is a comment with the launch, as CUDA would have it, and the sizes of memory in elements:
 
     // launch: scale<<<4, (16, 16)>>>(y[1024], x[1024], 0.5)
+
+Blocks, threads, and, where the kernel has `extern __shared__` memory, its bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from .lower import CudaSource
 
 SIZE = r"\d+|\(\s*\d+(?:\s*,\s*\d+){0,2}\s*\)"
 LAUNCH = re.compile(
-    rf"^//\s*launch:\s*(\w+)\s*<<<\s*({SIZE})\s*,\s*({SIZE})\s*>>>\s*\((.*)\)\s*$", re.MULTILINE
+    rf"^//\s*launch:\s*(\w+)\s*<<<\s*({SIZE})\s*,\s*({SIZE})\s*(?:,\s*(\d+)\s*)?>>>\s*\((.*)\)\s*$",
+    re.MULTILINE,
 )
 MEMORY = re.compile(r"\w+\s*\[\s*(\d+)\s*\]")
 REMEDY = "a line such as // launch: kernel<<<4, 64>>>(y[256], x[256], 7)"
@@ -44,7 +47,7 @@ def read_cuda(path: str) -> tuple[CudaSource, dict[UOp, float | int]]:
     launch = LAUNCH.search(text)
     if launch is None:
         raise UopError(f"{path} does not say how its kernel is launched", remedy=REMEDY)
-    name, blocks, threads, given = launch.groups()
+    name, blocks, threads, shared, given = launch.groups()
     kernel = re.search(rf"__global__[^;{{}}]*?\b{name}\s*\(([^)]*)\)", text)
     if kernel is None:
         raise UopError(f"{path} has no __global__ function {name}", remedy=REMEDY)
@@ -60,7 +63,7 @@ def read_cuda(path: str) -> tuple[CudaSource, dict[UOp, float | int]]:
         if value is not None:
             scalars[param] = value
     grid = tuple(index(n) for n in _sizes(blocks))
-    return CudaSource(name, text, tuple(params), grid, _sizes(threads)), scalars
+    return CudaSource(name, text, tuple(params), grid, _sizes(threads), shared=int(shared or 0)), scalars
 
 
 def _split(arguments: str) -> list[str]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from .settings import settings
 ORDERS = ("ascending", "descending", "random")
 #: What lets a thread wait for others: such kernels need a stack for each thread.
 WAITS = re.compile(r"__sync|_sync\b")
+#: Shared memory whose size is that of the launch, and the threads that a kernel is compiled for.
+DYNAMIC = re.compile(r"\bextern\s+__shared__\s+([\w ]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
+BOUND = re.compile(r"__launch_bounds__\(\s*(\d+)")
 MOST_THREADS = 1024
 LAUNCH = """
 static void {name}_thread(void *const *args) {{ emu_call({name}, args); }}
@@ -47,7 +51,7 @@ class EmuKernel:
         """Run it on memory at these addresses, in the order of its arguments, with these values of its scalar PARAMs.
 
         The order of the threads is that of the settings. Raises BoundsError for a variable outside of its bounds,
-        BackendError for a block of more than 1024 threads, and where threads wait for others that never come.
+        BackendError for a block of more threads than 1024 or its launch bound, and where threads wait for others that never come.
         """
         launch(self.source, self.function, addresses, scalars, fibers=bool(WAITS.search(self.source.text)))
 
@@ -65,10 +69,11 @@ def launch(
     grid, block = grid_of(source, scalars), source.block
     if settings.emu_order not in ORDERS:
         raise BackendError(f"EMU_ORDER={settings.emu_order!r}", remedy=f"one of {', '.join(ORDERS)}")
-    if int(np.prod(block)) > MOST_THREADS:
-        raise BackendError(
-            f"a block of {' x '.join(map(str, block))} threads", remedy=f"at most {MOST_THREADS}"
-        )
+    bound = BOUND.search(source.text)
+    most = min(MOST_THREADS, int(bound[1]) if bound else MOST_THREADS)
+    if prod(block) > most:
+        shape = " x ".join(map(str, block))
+        raise BackendError(f"{source.name}: a block of {shape} threads", remedy=f"at most {most}")
     numbers = [*grid, *block, ORDERS.index(settings.emu_order), settings.emu_seed, fibers]
     values = np.array(arguments, np.uint64)
     pointers = values.ctypes.data + 8 * np.arange(len(values), dtype=np.uint64)
@@ -79,7 +84,10 @@ def launch(
 
 
 def emulate(sources: Sequence[CudaSource]) -> list[EmuKernel]:
-    """Kernels that run on the CPU: compiled by g++ where the cache of kernels has them not. Raises BackendError."""
+    """Kernels that run on the CPU: compiled by g++ where the cache of kernels has them not.
+
+    All together: what their texts define besides `definitions` has names that differ. Raises BackendError.
+    """
     runtime()
     paths = build([_as_cpp(s) for s in sources], cpp_compiler()) if sources else []
     return [EmuKernel(s, launcher(path, s.name)) for s, path in zip(sources, paths, strict=True)]
@@ -87,9 +95,14 @@ def emulate(sources: Sequence[CudaSource]) -> list[EmuKernel]:
 
 def _as_cpp(source: CudaSource) -> KernelSource:
     """The text of a kernel as C++, with a function that launches it."""
-    *definitions, text = source.text.strip("\n").split("\n\n")
-    preamble = "\n\n".join([device_text("device.h"), *definitions])
-    return KernelSource(f"{source.name}_emu", preamble, text + LAUNCH.format(name=source.name))
+    preamble = "\n\n".join([device_text("device.h"), *source.definitions])
+    own = with_sizes(source)[len("\n\n".join(source.definitions)) :]
+    return KernelSource(f"{source.name}_emu", preamble, own + LAUNCH.format(name=source.name))
+
+
+def with_sizes(source: CudaSource) -> str:
+    """The text of a kernel, with the size of arrays in shared memory that get theirs at the launch."""
+    return DYNAMIC.sub(rf"__shared__ \1 \2[{source.shared} / sizeof(\1)];", source.text)
 
 
 def launcher(path: Path, name: str) -> Any:

@@ -10,7 +10,7 @@ from uop_codegen_c import Compiler
 from uop_ir import BackendError
 from uop_ir import settings as ir_settings
 
-REMEDY = "install it (apt install g++)"
+REMEDY = "apt install g++"
 #: No fused operations but those of the text; CUDA's casts between types of pointers; setjmp between stacks.
 FLAGS = (
     *("-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),

@@ -56,7 +56,8 @@ class CudaSource:
 
     `params` are its arguments in order, those of its CALL: memory by pointer, scalars by value, an index as int, or as
     int64_t where addresses need it. `grid` and `block` are the sizes in x, y and z; those of the grid are indices over
-    the scalars.
+    the scalars. `definitions` are the parts of the text that come before the kernel, each the same under the same name
+    in all kernels. `shared` is how many bytes of shared memory a launch adds to those that the text declares.
     """
 
     name: str
@@ -64,6 +65,8 @@ class CudaSource:
     params: tuple[UOp, ...]
     grid: tuple[UOp, ...]
     block: tuple[int, ...]
+    definitions: tuple[str, ...] = ()
+    shared: int = 0
 
 
 def stages(body: UOp, freedoms: Freedoms) -> Iterator[tuple[str, UOp | Sequence[UOp]]]:
@@ -88,8 +91,9 @@ def generate(body: UOp, freedoms: Freedoms | None = None, name: str | None = Non
         name = f"k_{digest[:16]}"
         text = text.replace(" kernel(", f" {name}(", 1)
     blocks, threads = launch(order)
-    parts = [p for p in (prelude("\n".join([*helpers, text])), *helpers, text) if p]
-    return CudaSource(name, "\n\n".join(parts) + "\n", params, blocks, tuple(int(t.value) for t in threads))
+    definitions = tuple(p for p in (prelude("\n".join([*helpers, text])), *helpers) if p)
+    whole = "\n\n".join([*definitions, text]) + "\n"
+    return CudaSource(name, whole, params, blocks, tuple(int(t.value) for t in threads), definitions)
 
 
 def emit_cuda(body: UOp, freedoms: Freedoms) -> str:
