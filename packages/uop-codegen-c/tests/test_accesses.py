@@ -262,6 +262,26 @@ def test_a_loop_of_a_size_that_may_be_0_is_looked_at() -> None:
         text(OUT.index(r).store(MEMORY.index(r + 8).load()).end(r))
 
 
+def test_sums_of_ranges_of_symbolic_sizes_are_in_range_where_they_are_for_each_size() -> None:
+    """a * n + b * r + c * q + d for r below n and q below n + 2, against all values."""
+    n = UOp.variable("n", 1, 4)
+    r, q = UOp.range(n, 2), UOp.range(n + 2, 3)
+    accepted = 0
+    for a, b, c, d in itertools.product((-1, 0, 1, 3), (-3, -1, 2), (-1, 0, 1), (-2, -1, 0, 1, 9)):
+        load = MEMORY.index(n * a + r * b + q * c + d).load()
+        found = {
+            a * size + b * i + c * j + d for size in range(1, 5) for i in range(size) for j in range(size + 2)
+        }
+        inside = 0 <= min(found) <= max(found) < 16
+        try:
+            next(stages(UOp.sink(OUT.index(index(0)).store(load).end(r, q)), Freedoms(), "bounds"))
+            assert inside, (a, b, c, d)
+            accepted += 1
+        except BoundsError:
+            assert not inside, (a, b, c, d)
+    assert accepted
+
+
 @pytest.mark.parametrize(
     ("size", "type_"), [((1 << 31) - 1, "int"), (1 << 31, "int64_t"), ((1 << 31) + 1, "int64_t")]
 )

@@ -70,6 +70,12 @@ def softmax() -> UOp:
     return UOp.sink(matrix(0, (40, 24), N, M).store(e / spread(e.reduce(Ops.ADD, 1))))
 
 
+def turned() -> UOp:
+    """Both axes of all rows but the last, from behind: the sizes cancel where the position is least and greatest."""
+    rows = matrix(1, (41, 80), N + 1, N * 2).shrink(((0, N), (0, N * 2)))
+    return UOp.sink(matrix(0, (80, 40), N * 2, N).store(rows.flip((True, True)).permute((1, 0))))
+
+
 def movement(move: Callable[[UOp], UOp]) -> UOp:
     value = move(part(1, 40 * 24, N * M))
     return UOp.sink(stored(value * 2.0, 64 * 24 * 4))
@@ -95,6 +101,7 @@ KERNELS: dict[str, UOp] = {
     "reductions": reductions(),
     "products": products(),
     "softmax": softmax(),
+    "turned": turned(),
     **{f"movement: {name}": movement(move) for name, move in MOVES.items()},
     "a window": UOp.sink(UOp.param(0, 16, F32).store(UOp.param(1, 56, F32).shrink(((N, N + 16),)).reshape((16,)))),
 }  # fmt: skip

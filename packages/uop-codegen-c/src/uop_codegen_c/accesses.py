@@ -84,16 +84,39 @@ def _reach(place: UOp, condition: UOp | None) -> Interval:
     low, high = bounds(at)
     if 0 <= low <= high < length(place.src[0]):
         return low, high
-    for r in open_ranges(place):
-        if r.op is Ops.RANGE and r.src[0].op is not Ops.CONST:
-            condition = r < r.src[0] if condition is None else condition & (r < r.src[0])
+    symbolic = [r for r in open_ranges(place) if r.op is Ops.RANGE and r.src[0].op is not Ops.CONST]
+    for r in symbolic:
+        condition = r < r.src[0] if condition is None else condition & (r < r.src[0])
     if condition is None:
         return low, high
     positions, conditions = [at], [condition]
     if at.shape or condition.shape:
         positions, conditions = (lanes_of(n, length(place)) for n in (at, condition))
-    found = [bounds_given(c, p) for p, c in zip(positions, conditions, strict=True) if bounds(c)[1]]
+    found = [_between(p, symbolic, c) for p, c in zip(positions, conditions, strict=True) if bounds(c)[1]]
     return min((f[0] for f in found), default=1), max((f[1] for f in found), default=0)
+
+
+def _between(at: UOp, symbolic: Sequence[UOp], condition: UOp) -> Interval:
+    """The bounds of a position where a condition holds, within ranges of which some have a symbolic size."""
+    low, high = bounds_given(condition, at)
+    if not symbolic:
+        return low, high
+    least, most = (_corner(at, symbolic, sign) for sign in (-1, 1))
+    return max(low, bounds_given(condition, least)[0]), min(high, bounds_given(condition, most)[1])
+
+
+def _corner(at: UOp, ranges: Sequence[UOp], sign: int) -> UOp:
+    """A position with ranges at their ends, where it is greatest (`sign` 1) or least (-1) of all that they lead to.
+
+    In `n - 1 - r` with r below n the least is then 0: two intervals know nothing of the n that both have.
+    """
+    corner = linear(at)
+    for r, k in corner.terms:
+        if r in ranges:
+            corner = corner.add(r, -k)
+            if k * sign > 0:
+                corner = corner.plus(linear(r.src[0] - 1), k)
+    return build(corner)
 
 
 def _under_conditions(program: Iterable[UOp]) -> Iterator[tuple[UOp, UOp | None]]:
