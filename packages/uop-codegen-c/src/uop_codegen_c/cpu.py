@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .compiler import OPENMP
 from .loader import load
 from .machine import this_machine
 from .memory import Memory, adopt, allocate, bytes_of, free
+from .report import report
 from .runtime import REPLAY, CpuProgram, replay
 from .settings import settings
 
@@ -92,6 +93,10 @@ class CpuBackend:
         if not data.flags.c_contiguous:
             raise BackendError("memory of an array that is not contiguous", remedy="numpy.ascontiguousarray")
         return adopt(data)
+
+    def report(self, body: UOp) -> Iterable[str]:
+        """Lines about a kernel: its schedule, what each action is for, and its time beside what the machine can do."""
+        return report(body)
 
     def synchronize(self) -> None:
         """Kernels are done when their call returns: nothing to wait for."""

@@ -6,6 +6,7 @@ In it are
 
     <sha256>.json   one a kernel, named by its content and freedoms: a line with the digest of the rest, then a Find
     <sha256>.bad    what was no Find, set aside
+    roofline        what the machine can do at most (`roofline`)
 
 and beside the folders a file `lock`, held while a search times: two at once would time each other. A file appears by a
 rename, whole. One that is damaged, or of another version, is as if there were none. Where nothing was ever found there
@@ -67,7 +68,7 @@ class Find:
 
 def find_path(body: UOp, free: Freedoms) -> Path:
     """Where the Find of a kernel is, or would be. Raises BackendError where there is no compiler."""
-    return tuned_folder() / _cpu() / f"{digest(body.key, repr(free))}.json"
+    return cpu_folder() / f"{digest(body.key, repr(free))}.json"
 
 
 def look_up(body: UOp, free: Freedoms) -> Find | None:
@@ -127,6 +128,7 @@ def tuned_folder() -> Path:
     return cache_folder() / "c" / "tuned"
 
 
-def _cpu() -> str:
-    """The name of this CPU's folder."""
-    return digest(VERSION, cpu_model(), repr(this_machine()), active_compiler().identity, lowering_identity())
+def cpu_folder() -> Path:
+    """The folder of this CPU. Raises BackendError where there is no compiler."""
+    parts = [cpu_model(), repr(this_machine()), active_compiler().identity, lowering_identity()]
+    return tuned_folder() / digest(VERSION, *parts)

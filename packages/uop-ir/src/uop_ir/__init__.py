@@ -7,6 +7,7 @@ from .backend import (
     Limits,
     Plan,
     Program,
+    Reporting,
     backend_names,
     get_backend,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "Parsed",
     "Plan",
     "Program",
+    "Reporting",
     "Span",
     "UOp",
     "UopError",

@@ -6,7 +6,7 @@ are found by entry points of the group `uop.backends`, the name of the entry poi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -143,6 +143,14 @@ class HostMemory(Protocol):
 
     def adopt(self, data: npt.NDArray[np.uint8]) -> Any:
         """Memory that is the bytes of a contiguous array, which it keeps alive; kernels only read it."""
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """What a backend has besides where it can say how it computes a kernel."""
+
+    def report(self, body: UOp) -> Iterable[str]:
+        """Lines about a kernel: what the backend makes of it and why, and how near that is to what the device can do."""
 
 
 _loaded: dict[str, Backend] = {}

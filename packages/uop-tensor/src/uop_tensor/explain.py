@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from uop_ir import INDEX_MAPS, Backend, Ops, UOp, get_backend
+from uop_ir import INDEX_MAPS, Backend, Ops, Reporting, UOp, get_backend
 
 from .cost import LOAD, Costs, costs, is_leaf, is_memory, prices
 from .cut import LENGTH, body_nodes, computed
@@ -57,8 +57,8 @@ def _planned(tensors: Iterable[Tensor], backend: Backend) -> Planned:
     return make_plan(UOp.sink(*roots), len(buffers), (Want(),) * len(roots), backend.limits)
 
 
-def explain_plan(planned: Planned, head: str) -> str:
-    """The text for one plan."""
+def explain_plan(planned: Planned, head: str, backend: Reporting | None = None) -> str:
+    """The text for one plan, with what a backend reports of each kernel if one is given."""
     plan = planned.plan
     arranged = arrange(planned.task)
     values = sum(map(nbytes, plan.inputs))
@@ -67,8 +67,11 @@ def explain_plan(planned: Planned, head: str) -> str:
     bound = f"{planned.bound:,} live at one time, {planned.scratch:,} without sharing"
     lines = [f"{head}: {kernels}, {len(plan.bodies)} different", f"{memory}; {bound}"]
     explained = _Explained(planned.task, arranged)
+    bodies = iter([call.src[0] for call in plan.calls])
     for number, k in enumerate(arranged.order):
         lines += explained.kernel(number, k)
+        if backend is not None and any(numel(v.shape) for v in arranged.graph.kernels[k].values):
+            lines += [f"  {line}" for line in backend.report(next(bodies))]
     lines += [
         f"then {_name(value)} is copied over input {donor.arg.slot}" for value, donor in arranged.copies
     ]

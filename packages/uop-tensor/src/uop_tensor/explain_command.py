@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import REMAINDER
 
-from uop_ir import CommandParser, run_python
+from uop_ir import CommandParser, Reporting, get_backend, run_python
 
 from .explain import explain_plan
 from .plan import Planned
@@ -14,6 +14,12 @@ from .program import WATCHERS
 def explain_command(argv: list[str]) -> int:
     """Run a Python program, and say why each kernel of its plans ends where it ends."""
     parser = CommandParser(prog="uopc explain", description=explain_command.__doc__)
+    parser.add_argument(
+        "--schedules",
+        action="store_true",
+        help="say also by which schedule each kernel runs, why, and how near that is to what the machine can do; "
+        "kernels are run again for it",
+    )
     parser.add_argument("file", help="a Python program; what it prints goes to the error stream")
     # also those that begin with a dash; argparse would name them beside a file that is missing
     parser.add_argument("arguments", nargs=REMAINDER, help="its arguments").required = False
@@ -24,7 +30,9 @@ def explain_command(argv: list[str]) -> int:
         run_python(options.file, options.arguments)
     finally:
         WATCHERS.pop()
-    print(
-        "\n\n".join(explain_plan(planned, f"plan {n} on {name}") for n, (planned, name) in enumerate(plans))
-    )
+    for n, (planned, name) in enumerate(plans):
+        backend = get_backend(name)
+        reporting = backend if options.schedules and isinstance(backend, Reporting) else None
+        text = explain_plan(planned, f"plan {n} on {name}", reporting)
+        print(text, end="\n\n" if n + 1 < len(plans) else "\n")
     return 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from uop_ir import UopError
+from uop_ir import UOp, UopError
 from uop_tensor.explain_command import explain_command
 from uop_tensor.program import WATCHERS
 
@@ -24,6 +24,23 @@ def test_plans_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert err == "8.0\n"
     assert "plan 0 on " in out
     assert "kernel 0 stores add f32[]" in out
+
+
+def test_what_a_backend_reports_stands_under_each_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Backend:
+        def report(self, body: UOp) -> list[str]:
+            return [f"stores {len(body.src)}"]
+
+    monkeypatch.setattr("uop_tensor.explain_command.get_backend", lambda name: Backend())
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    explain_command([str(file)])
+    assert "stores 1" not in capsys.readouterr().out
+    explain_command(["--schedules", str(file)])
+    out = capsys.readouterr().out
+    assert out.count("\n  stores 1\n") == out.count("kernel 0 stores") == out.count("plan ")
 
 
 def test_a_program_that_fails_or_is_not_there(tmp_path: Path) -> None:
