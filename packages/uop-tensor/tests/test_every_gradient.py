@@ -88,11 +88,12 @@ EXAMPLES: dict[str, Example | list[Example]] = {
         "erfc", "expm1", "gelu", "quick_gelu", "swish", "softplus", "logsigmoid", "mish", "tanhshrink", "selu", "celu",
     )},
     **{name: of(name, positive(6)) for name in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal")},
+    **{name: of(name, positive(6)) for name in ("lgamma", "digamma")},
     **{name: of(name, apart(6)) for name in (
         "relu", "abs", "relu6", "hardtanh", "hardsigmoid", "hardswish", "leaky_relu", "elu", "softsign", "softshrink",
         "hardshrink",
     )},
-    **{name: of(name, inside(6)) for name in ("asin", "acos", "atanh")},
+    **{name: of(name, inside(6)) for name in ("asin", "acos", "atanh", "erfinv")},
     "acosh": of("acosh", positive(6) + 1),
     "logit": of("logit", unit(6)),
     "prelu": of("prelu", apart(2, 3), positive(1)),
@@ -289,7 +290,7 @@ EXAMPLES: dict[str, Example | list[Example]] = {
 #: What has no gradient, and why.
 NONE = {
     "of other things than values": (
-        "shape dtype ndim numel size nbytes element_size is_floating_point device requires_grad item tolist numpy realize assign backward gradient "
+        "shape dtype ndim numel size nbytes element_size is_floating_point device grad requires_grad item tolist numpy realize assign backward gradient "
         "detach to T mT"
     ),
     "new tensors": (

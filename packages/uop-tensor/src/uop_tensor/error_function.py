@@ -1,4 +1,4 @@
-"""The error function: erf, erfc, the exact gelu. Week 5.
+"""The error function: erf, erfc, erfinv, the exact gelu. Week 5.
 
 Nodes of a float dtype, as in `compose`; f16 and bf16 are computed in f32.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from uop_ir import DType, UOp, dtypes
+from uop_ir import DType, Ops, UOp, dtypes
 
-from .compose import polynomial, wide
-from .graph import detach
-from .transcendental import exp_of_sum, magnitude
+from .compose import exp, polynomial, wide
+from .graph import OWN_RULE, detach, with_gradient_of
+from .transcendental import exp_of_sum, log1p, magnitude
 
 #: erf(x) / x in x**2 for |x| <= 1/2, minimax: relative error 2**-29, then 2**-65.
 _ERF: dict[DType, tuple[float, ...]] = {
@@ -76,6 +76,8 @@ _ERFC: dict[DType, tuple[float, ...]] = {
         -1.0134251963447584e-08,
     ),
 }
+#: The parameter of the guess of `erfinv`.
+_WINITZKI = 0.147
 #: Where erfc is 0, and what rounds a smaller number, when it is added, to so few digits that its square is exact.
 _LAST = {dtypes.f32: (10.2, 1.5 * 2.0**16), dtypes.f64: (27.5, 1.5 * 2.0**32)}
 
@@ -108,6 +110,28 @@ def erfc(x: UOp) -> UOp:
     near = a < 0.5
     far = _erfc_far(near.where(x.const_like(1), a))
     return near.where(1 - _erf_near(near.where(x, 0)), (x < 0).where(2 - far, far))
+
+
+def erfinv(x: UOp) -> UOp:
+    """The inverse of erf, in f64: a guess that is right to 1/200, and two steps by Halley's method. NaN outside of [-1, 1].
+
+    The guess is S. Winitzki's, "A handy approximation for the error function and its inverse" (2008).
+    """
+    y = x.cast(dtypes.f64)
+    a = magnitude(y)
+    log = log1p(-a) + log1p(a)
+    u = log * 0.5 + 2 / (math.pi * _WINITZKI)
+    root = -log / _WINITZKI
+    guess = (root / ((u * u + root).alu(Ops.SQRT) + u)).alu(Ops.SQRT)
+    for _ in range(2):
+        # erf(guess) - a; for a near 1, from what both lack of 1
+        off = (a < 0.5).where(erf(guess) - a, (1 - a) - erfc(guess))
+        step = off * exp(guess * guess) * (math.sqrt(math.pi) / 2)
+        guess = guess - step / (guess * step + 1)
+    found = a.eq(1).where(a.const_like(math.inf), guess)
+    node = with_gradient_of((y < 0).where(-found, found), y)
+    node.memo[OWN_RULE] = lambda node, g: (None, g * exp(node * node) * (math.sqrt(math.pi) / 2))
+    return node.cast(x.dtype)
 
 
 @wide

@@ -1,4 +1,4 @@
-"""Transcendental functions: trigonometric, hyperbolic and their inverses, the error function. Week 5."""
+"""Transcendental functions: trigonometric, hyperbolic and their inverses, error and gamma function. Week 5."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 from uop_ir import Ops
 
-from . import compose, error_function, transcendental
+from . import compose, error_function, gamma, transcendental
 from .named import Named
 from .value import Operand, float_operand, operands
 
@@ -63,6 +63,18 @@ class Special(Named):
     def erfc(self) -> Self:
         """1 - erf(x), without cancellation."""
         return self._real(error_function.erfc)
+
+    def erfinv(self) -> Self:
+        """The inverse of erf, infinite at -1 and 1; NaN outside of [-1, 1]."""
+        return self._real(error_function.erfinv)
+
+    def lgamma(self) -> Self:
+        """The logarithm of |gamma(x)|, infinite at 0, -1, -2, ...; its derivative is `digamma`."""
+        return self._real(gamma.lgamma)
+
+    def digamma(self) -> Self:
+        """The derivative of `lgamma`; NaN at -1, -2, ..., infinite at 0 with the other sign than the zero."""
+        return self._real(gamma.digamma)
 
     def log1p(self) -> Self:
         """log(1 + x), exact near 0."""
