@@ -115,7 +115,7 @@ def launcher(path: Path, name: str) -> Any:
 @functools.cache
 def runtime() -> ctypes.CDLL:
     """What runs the threads, loaded for all kernels to find."""
-    text = "\n".join(map(device_text, ("device.h", "threads.cpp", "costs.cpp", "check.cpp")))
+    text = "\n".join(map(device_text, ("device.h", "threads.cpp", "costs.cpp", "races.cpp", "check.cpp")))
     (path,) = build([KernelSource("emu_launch", "", text)], cpp_compiler())
     return ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
 
