@@ -241,6 +241,11 @@ def xor_helper(t: DType) -> tuple[str, str]:
     return function(f"xor_{t}", s, f"{s} x, {s} y", f"return ({s})(x ^ y);")
 
 
+def extend_helper(t: DType) -> tuple[str, str]:
+    """gcc says of `x | (uint32_t)y` with a narrow signed y that the result may change its sign: a helper hides it."""
+    return function(f"{t}_to_u32", "uint32_t", f"{SCALAR[t]} x", "return (uint32_t)x;")
+
+
 def floor_div_helper(t: DType) -> tuple[str, str]:
     s = SCALAR[t]
     if t.kind is Kind.UNSIGNED:

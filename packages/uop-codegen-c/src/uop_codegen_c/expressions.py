@@ -243,6 +243,8 @@ def _cast(r: Renderer, node: UOp) -> Text:
         )
     if source.is_float and not target.is_float:
         return _call(r, node, ctext.to_int_helper(source, target), target, (source,), lanes)
+    if lanes == 1 and target is dtypes.u32 and source in (dtypes.i8, dtypes.i16):
+        return _call(r, node, ctext.extend_helper(source), target, (source,), lanes)
     if lanes == 1:
         return Text(f"({ctext.SCALAR[target]}){r.text(node.src[0]).within(UNARY)}", UNARY)
     x = f"-({x})" if source is dtypes.bool else x
