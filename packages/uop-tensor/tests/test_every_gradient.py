@@ -135,6 +135,7 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     "max_unpool1d": (lambda x: x.max_unpool1d(Tensor([[[1, 2]]]), 2), [normal(1, 1, 2)]),
     "max_unpool2d": (lambda x: x.max_unpool2d(Tensor([[[5, 2]]]), 2), [normal(1, 1, 2)]),
     "max_unpool3d": (lambda x: x.max_unpool3d(Tensor([[[[5, 12]]]]), 2), [normal(1, 1, 1, 2)]),
+    "im2col": of("im2col", normal(1, 2, 4, 3), kernel_size=2, stride=(2, 1), padding=1),
     "fold": (lambda x: x.fold((4, 3), 2, stride=(2, 1)), [normal(1, 8, 4)]),
     "lp_pool1d": of("lp_pool1d", positive(1, 2, 5), norm_type=3, kernel_size=2, ceil_mode=True),
     "lp_pool2d": of("lp_pool2d", normal(1, 2, 4, 4), norm_type=2, kernel_size=2),

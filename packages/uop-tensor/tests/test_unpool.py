@@ -60,6 +60,17 @@ def test_fold(case: dict[str, Any]) -> None:
     wanted = wanted[:, :, top : top + height, left : left + width]
     np.testing.assert_allclose(Tensor(x).fold(**case).numpy(), wanted, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(Tensor(x[0]).fold(**case).numpy(), wanted[0], rtol=1e-12, atol=1e-12)
+    # im2col is its transpose: <im2col(image), x> = <image, fold(x)>, and the elements are those of loops
+    image = RNG.normal(size=(2, 3, *space))
+    padded = np.pad(image, ((0, 0), (0, 0), *((n, n) for n in padding)))
+    columns = np.zeros((2, 3, *size, *places))
+    for i, j in np.ndindex(*size):
+        for p, q in np.ndindex(*places):
+            row, column = np.array([p, q]) * stride + np.array([i, j]) * dilation
+            columns[:, :, i, j, p, q] = padded[:, :, row, column]
+    options = {k: v for k, v in case.items() if k != "output_size"}
+    np.testing.assert_array_equal(Tensor(image).im2col(**options).numpy(), columns.reshape(x.shape))
+    np.testing.assert_array_equal(Tensor(image[0]).im2col(**options).numpy(), columns.reshape(x.shape)[0])
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 2.5])
@@ -96,6 +107,8 @@ def test_lp_pool_of_zeros_integers_and_short_floats() -> None:
             r"fold: \(1, 2, 2\) as windows of size \(2, 2\) in a space of \(4, 4\)",
         ),
         (lambda x: x.fold((1, 1), 2), "fold: .* in a space of"),
+        (lambda x: x.im2col(3), r"im2col: windows of size \(3, 3\)"),
+        (lambda x: x[0].im2col(1), r"im2col: a tensor of shape \(2, 2\)"),
         (lambda x: x.lp_pool2d(0, 2), "lp_pool2d: norm_type=0"),
         (lambda x: x.lp_pool2d(2, 3), "lp_pool2d: windows of size"),
     ],

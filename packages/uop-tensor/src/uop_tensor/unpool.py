@@ -9,14 +9,14 @@ from typing import Self
 
 from uop_ir import Ops
 
-from .conv import Each, each
+from .conv import Each, check_windows, each
 from .errors import TensorError
 from .graph import fold
 from .places import places_of
 from .pooling import Pooling
 from .promotion import accumulator, as_float
 from .shapes import integers
-from .windows import windows
+from .windows import Sizes, unwindow, windows
 
 
 class Unpooling(Pooling):
@@ -91,6 +91,20 @@ class Unpooling(Pooling):
         zeros = self._of(self.uop.const_like(0)).expand((*front, prod(lengths)))
         return zeros.scatter(-1, indices.reshape(flat), self.reshape(flat)).reshape((*front, *lengths))
 
+    def im2col(self, kernel_size: Each, dilation: Each = 1, padding: Each = 0, stride: Each = 1) -> Self:
+        """The windows of a space of two axes as columns: (batch, channels * elements of a window, places), as torch's
+        `functional.unfold`. Raises TensorError where a window does not fit.
+        """
+        _check_axes("im2col", self.shape, 3)
+        size, steps, cuts, strides = _windows("im2col", kernel_size, dilation, padding, stride)
+        padded = self.pad([n for c in reversed(cuts) for n in (c, c)])
+        check_windows("im2col", self.shape, padded.shape[-2:], size, steps)
+        seen = windows(padded.uop, size, strides, steps)
+        at = self.ndim - 2  # behind the places stand the elements of a window
+        ordered = self._of(seen.permute((*range(at), at + 2, at + 3, at, at + 1)))
+        *batch, channels = self.shape[:-2]
+        return ordered.reshape((*batch, channels * prod(size), prod(ordered.shape[-2:])))
+
     def fold(
         self,
         output_size: Each,
@@ -99,41 +113,27 @@ class Unpooling(Pooling):
         padding: Each = 0,
         stride: Each = 1,
     ) -> Self:
-        """Windows (batch, channels * elements of a window, places) added up where they stand in a space of two axes.
+        """The transpose of `im2col`: windows (batch, channels * elements of a window, places) added up where they stand.
 
-        That is torch's `fold`, the transpose of its im2col. Computed as a transposed convolution with ones, it takes as
-        many steps an element as windows have elements. Raises TensorError where the windows are not those of the space.
+        Raises TensorError where the windows are not those of a space of this size.
         """
         _check_axes("fold", self.shape, 2)
-        size, steps, cuts, strides, space = (
-            each("fold", name, given, 2, least)
-            for name, given, least in (
-                ("kernel_size", kernel_size, 1),
-                ("dilation", dilation, 1),
-                ("padding", padding, 0),
-                ("stride", stride, 1),
-                ("output_size", output_size, 1),
-            )
-        )
-        within = prod(size)
-        free = [n + 2 * c - d * (k - 1) - 1 for n, c, d, k in zip(space, cuts, steps, size, strict=True)]
+        size, steps, cuts, strides = _windows("fold", kernel_size, dilation, padding, stride)
+        space = each("fold", "output_size", output_size, 2, 1)
+        lengths = tuple(n + 2 * c for n, c in zip(space, cuts, strict=True))
+        free = [n - d * (k - 1) - 1 for n, d, k in zip(lengths, steps, size, strict=True)]
         places = [f // s + 1 for f, s in zip(free, strides, strict=True)]
         *batch, rows, columns = self.shape
-        if rows % within or min(free) < 0 or columns != prod(places):
+        if rows % prod(size) or min(free) < 0 or columns != prod(places):
             raise TensorError(
                 f"fold: {self.shape} as windows of size {size} in a space of {space}",
-                remedy=f"(batch, channels * {within}, {' * '.join(map(str, places))})",
+                remedy=f"(batch, channels * {prod(size)}, {' * '.join(map(str, places))})",
             )
-        channels = rows // within
-        ones = type(self).eye(within, dtype=self.dtype).reshape((within, 1, *size))
-        return self.reshape((*batch, rows, *places)).conv_transpose2d(
-            ones.repeat(channels, 1, 1, 1),
-            stride=strides,
-            padding=cuts,
-            output_padding=[f % s for f, s in zip(free, strides, strict=True)],
-            groups=channels,
-            dilation=steps,
-        )
+        seen = self.reshape((*batch, rows // prod(size), *size, *places))
+        at = seen.ndim - 4
+        ordered = seen.permute(*range(at), at + 2, at + 3, at, at + 1)
+        whole = unwindow(ordered.uop, lengths, strides, steps)
+        return self._of(whole).pad([-c for c in reversed(cuts) for _ in range(2)])
 
     def lp_pool1d(
         self, norm_type: float, kernel_size: Each, stride: Each | None = None, ceil_mode: bool = False
@@ -171,6 +171,12 @@ class Unpooling(Pooling):
             total = total / self._of(at.counts(axis, True).cast(total.dtype)) * at.size[axis]
         zero = total.eq(0)
         return zero.where(0.0, zero.where(1.0, total) ** (1 / norm_type)).cast(dtype)
+
+
+def _windows(method: str, *given: Each) -> tuple[Sizes, ...]:
+    """Size, dilation, padding and stride along two axes."""
+    names = (("kernel_size", 1), ("dilation", 1), ("padding", 0), ("stride", 1))
+    return tuple(each(method, name, x, 2, least) for x, (name, least) in zip(given, names, strict=True))
 
 
 def _check_axes(method: str, shape: tuple[int, ...], least: int) -> None:
