@@ -84,6 +84,26 @@ def graphs() -> SimpleNamespace:
 
 
 @pytest.fixture
+def differences() -> Callable[..., np.ndarray[Any, Any]]:
+    """Gives the gradient of `sum(seed * function(x))`, of arrays in float64, by central differences."""
+
+    def gradient(
+        function: Callable[[Any], Any],
+        x: np.ndarray[Any, Any],
+        seed: np.ndarray[Any, Any],
+        step: float = 1e-6,
+    ) -> np.ndarray[Any, Any]:
+        out = np.zeros_like(x)
+        for i in np.ndindex(*x.shape):
+            way = np.zeros_like(x)
+            way[i] = step
+            out[i] = ((function(x + way) - function(x - way)) * seed).sum() / (2 * step)
+        return out
+
+    return gradient
+
+
+@pytest.fixture
 def slopes_agree() -> Callable[..., None]:
     """Hold the gradients of a function of float64 tensors against central differences, along random directions."""
 

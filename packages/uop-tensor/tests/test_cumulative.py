@@ -16,6 +16,7 @@ from uop_ir import settings as machine
 from uop_tensor import Tensor, TensorError
 
 Array = npt.NDArray[Any]
+Differences = Callable[..., Array]
 RNG = np.random.default_rng(0)
 
 #: A running fold and NumPy's.
@@ -101,19 +102,9 @@ def test_special_values() -> None:
         np.testing.assert_array_equal(Tensor(large).cumprod(0).numpy(), large.cumprod())
 
 
-def differences(function: Callable[[Array], Array], x: Array, seed: Array, eps: float = 1e-6) -> Array:
-    """The gradient of `sum(seed * function(x))` by central differences."""
-    out = np.zeros_like(x)
-    for i in np.ndindex(*x.shape):
-        step = np.zeros_like(x)
-        step[i] = eps
-        out[i] = ((function(x + step) - function(x - step)) * seed).sum() / (2 * eps)
-    return out
-
-
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("axis", [0, 1])
-def test_gradients(name: str, axis: int) -> None:
+def test_gradients(name: str, axis: int, differences: Differences) -> None:
     x, seed = RNG.standard_normal((3, 4)), RNG.standard_normal((3, 4))
     if name == "cumprod":
         x[1, 1] = x[0, 2] = x[2, 2] = 0

@@ -172,19 +172,19 @@ def test_a_list_among_the_arguments_that_is_changed(change: Callable[[list[Tenso
 
 
 def test_an_object_that_only_its_method_holds() -> None:
-    class Scale:
+    class Shift:
         def __init__(self, by: float) -> None:
             self.by = Tensor([by])
 
         @jit
-        def __call__(self, x: Tensor) -> Tensor:
-            return x * self.by
+        def moved(self, x: Tensor) -> Tensor:
+            return x + self.by
 
-    assert [ask(Scale(by).__call__) for by in (2.0, 3.0, 4.0)] == [2, 3, 4]
-    scale = Scale(5.0)
-    assert ask(scale) == 5
-    alive = weakref.ref(scale)
-    del scale
+    assert [ask(Shift(by).moved) for by in (2.0, 3.0, 4.0)] == [3, 4, 5]
+    shift = Shift(5.0)
+    assert ask(shift.moved) == 6
+    alive = weakref.ref(shift)
+    del shift
     gc.collect()
     assert alive() is None
 

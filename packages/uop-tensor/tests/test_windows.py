@@ -17,6 +17,7 @@ from uop_ir import settings as machine
 from uop_tensor import Tensor, TensorError
 
 Array = npt.NDArray[Any]
+Differences = Callable[..., Array]
 RNG = np.random.default_rng(0)
 
 
@@ -60,16 +61,6 @@ def convolved(x: Array, w: Array, stride: Sequence[int], dilation: Sequence[int]
         )
     shape = tuple(n + 1 for n in max(found))
     return np.stack(list(found.values()), -1).reshape((*x.shape[:1], w.shape[0], *shape))
-
-
-def differences(function: Callable[[Array], Array], x: Array, seed: Array) -> Array:
-    """The gradient of `sum(seed * function(x))` by central differences."""
-    out = np.zeros_like(x)
-    for i in np.ndindex(*x.shape):
-        step = np.zeros_like(x)
-        step[i] = 1e-6
-        out[i] = ((function(x + step) - function(x - step)) * seed).sum() / 2e-6
-    return out
 
 
 @pytest.mark.net
@@ -117,7 +108,7 @@ def test_padding_of_a_convolution(padding: Any) -> None:
     close(Tensor(x[0]).conv2d(Tensor(w), Tensor(b), padding=padding), wanted[0])
 
 
-def test_gradients_of_a_convolution() -> None:
+def test_gradients_of_a_convolution(differences: Differences) -> None:
     x, w = normal(1, 2, 5, 4), normal(2, 2, 2, 3)
     stride, dilation = (2, 1), (2, 1)
     padded = ((0, 0), (0, 0), (1, 1), (1, 1))
@@ -256,7 +247,7 @@ POOLED: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", POOLED)
-def test_gradients(name: str) -> None:
+def test_gradients(name: str, differences: Differences) -> None:
     x = normal(2, 5, 6)
     t = Tensor(x)
     value = POOLED[name](t)

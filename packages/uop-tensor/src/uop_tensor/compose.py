@@ -246,6 +246,12 @@ def _power_of_zero(x: UOp, y: UOp) -> UOp:
     return is_nan(y).where(y, value)
 
 
+def lerp(start: UOp, end: UOp, weight: UOp) -> UOp:
+    """start + weight * (end - start), from the nearer end: a weight of 0 gives `start` and one of 1 gives `end`."""
+    way = end - start
+    return (weight + weight < 1).where(start + weight * way, end - way * (1 - weight))
+
+
 def integer_power(x: UOp, exponent: int) -> UOp:
     """x ** exponent by repeated squaring, exponent >= 1."""
     result: UOp | None = None

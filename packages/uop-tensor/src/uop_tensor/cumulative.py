@@ -17,7 +17,7 @@ from .creation import count, lower
 from .errors import TensorError
 from .graph import detach, fold, shape_of, unsqueezed, with_gradient_of
 from .padding import constant
-from .promotion import accumulator, as_float, sum_type
+from .promotion import accumulator, as_float, as_number, sum_type
 from .reduce import Reduction
 from .transcendental import logaddexp
 from .windows import cut
@@ -64,7 +64,7 @@ class Cumulative(Reduction):
 
     def _extremes(self, method: str, axis: int, mirror: Callable[[UOp], UOp]) -> tuple[Self, Self]:
         at = shapes.one_axis(method, self.ndim, axis)
-        x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
+        x = as_number(self.uop)
         key = mirror(detach(x))
         best = running(key, Ops.MAX, at)
         last = key.eq(best) | compose.is_nan(key) if key.dtype.is_float else key.eq(best)

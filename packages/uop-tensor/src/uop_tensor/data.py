@@ -42,12 +42,17 @@ def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     return from_array(array.astype(dtype.numpy), device)
 
 
-def _array(data: object) -> Array:
-    """Nested lists as an array."""
+def nested(method: str, given: object) -> Array:
+    """Nested lists, or what NumPy takes for an array, as one. Raises TensorError for rows of unequal length."""
     try:
-        array = np.asarray(data)
-    except (ValueError, OverflowError) as error:
-        raise TensorError(f"Tensor: {error}", remedy="nested lists need rows of equal length") from None
+        return np.asarray(given)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TensorError(f"{method}: {error}", remedy="nested lists need rows of equal length") from None
+
+
+def _array(data: object) -> Array:
+    """Nested lists of numbers as an array."""
+    array = nested("Tensor", data)
     if array.dtype.kind not in "biuf":
         raise TensorError(
             f"Tensor: {type(data).__name__} does not hold numbers", remedy="give numbers, lists or an array"

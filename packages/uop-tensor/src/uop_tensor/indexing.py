@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self, cast
 
-import numpy as np
-
 from uop_ir import DType, UOp, dtypes
 
 from .cumulative import Cumulative
-from .data import Array, Number, from_array
+from .data import Array, Number, from_array, nested
 from .errors import TensorError
 from .gradient import RULES
 from .graph import broadcast_to, detach, known_device, shape_of, stored
@@ -73,12 +71,7 @@ def as_value(x: UOp, value: object) -> UOp:
         return value.uop.cast(x.dtype)
     if type(value) in DEFAULT:
         return _number(x.dtype, cast(Number, value))
-    try:
-        return from_array(np.asarray(value), home).cast(x.dtype)
-    except TensorError:
-        raise
-    except ValueError as error:
-        raise TensorError(f"index: {error}", remedy="nested lists need rows of equal length") from None
+    return from_array(nested("index", value), home).cast(x.dtype)
 
 
 def _number(dtype: DType, value: Number) -> UOp:

@@ -191,9 +191,9 @@ class Named(Elementwise):
 
     def lerp(self, end: Operand, weight: Operand) -> Self:
         """self + weight * (end - self), written so that a weight of 0 gives self and one of 1 gives `end`."""
-        start, end, weight = (self._of(n) for n in operands("lerp", self, end, weight))
-        way = end - start
-        return (weight < 0.5).where(start + weight * way, end - way * (1 - weight))
+        start, *others = operands("lerp", self, end, weight)
+        refuse_bool("lerp", start.dtype)
+        return self._of(compose.lerp(start, *others))
 
     def addcmul(self, first: Operand, second: Operand, value: Operand = 1) -> Self:
         """self + value * first * second."""

@@ -125,9 +125,7 @@ class Ordering(Gather):
         )
         along = (len(place),) + (1,) * (x.ndim - at - 1)
         weight = from_array(_BETWEEN[interpolation](place), home).reshape(along).cast(low.dtype)
-        way = high - low
-        out = (weight < 0.5).where(low + way * weight, high - way * (1 - weight))
-        out = weight.eq(0).where(low, out)  # an infinity less itself is none
+        out = weight.eq(0).where(low, compose.lerp(low, high, weight))  # an infinity less itself is none
         out = compose.is_nan(last).where(last, out).permute([at, *(a for a in range(x.ndim) if a != at)])
         kept = [1] * self.ndim if axis is None else [1 if a == at else s for a, s in enumerate(self.shape)]
         shape = kept if keepdim else out.shape[1:]

@@ -16,7 +16,7 @@ from .data import from_array
 from .errors import TensorError
 from .graph import fold, known_device
 from .places import Part, along, crossed, parts_of, places_of
-from .promotion import accumulator, as_float
+from .promotion import accumulator, as_float, as_number
 from .windows import Sizes, windows
 
 
@@ -126,7 +126,7 @@ class Pooling(Convolution):
         at = places_of(
             f"max_pool{space}d", self.shape, space, kernel_size, stride, padding, dilation, ceil_mode
         )
-        x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
+        x = as_number(self.uop)
         seen = windows(at.padded(x, _least(x.dtype)), at.size, at.stride, at.dilation)
         value = self._of(_greatest(seen, space).cast(self.dtype))
         if not return_indices:
@@ -208,7 +208,7 @@ class Pooling(Convolution):
         self, space: int, output_size: Each | Sequence[int | None], return_indices: bool
     ) -> Any:
         parts = parts_of(f"adaptive_max_pool{space}d", self.shape, space, output_size)
-        x = self.cast(dtypes.u8) if self.dtype is dtypes.bool else self
+        x = self._of(as_number(self.uop))
         seen, inside = x._seen(parts)
         seen = _all(inside, space).where(seen, _least(x.dtype))
         value = self._of(_greatest(seen, space).cast(self.dtype))

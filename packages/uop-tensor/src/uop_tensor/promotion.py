@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uop_ir
-from uop_ir import DType, Kind, VerifyError, dtypes
+from uop_ir import DType, Kind, UOp, VerifyError, dtypes
 
 from .errors import TensorError
 
@@ -18,6 +18,11 @@ def check_dtype(dtype: DType) -> None:
     """Raise TensorError for a dtype that no tensor has: index, which is for loops and addresses, and void."""
     if dtype.kind in (Kind.INDEX, Kind.VOID):
         raise TensorError(f"a tensor of dtype {dtype}", remedy="use i64, or another type of numbers")
+
+
+def as_number(x: UOp) -> UOp:
+    """A value of bool as 0 and 1 of u8; any other as it is."""
+    return x.cast(dtypes.u8) if x.dtype is dtypes.bool else x
 
 
 def refuse_bool(method: str, dtype: DType) -> None:

@@ -12,7 +12,7 @@ from . import compose, shapes
 from .creation import count
 from .errors import TensorError
 from .graph import detach, fold, shape_of
-from .promotion import accumulator, as_float, sum_type
+from .promotion import accumulator, as_float, as_number, sum_type
 from .random import Random
 from .shapes import Axis
 
@@ -101,7 +101,7 @@ class Reduction(Random):
 
     def _first(self, method: str, axis: int | None, keepdim: bool, least: bool) -> UOp:
         self._nonempty(method, axis)
-        x = self.uop.cast(dtypes.u8) if self.dtype is dtypes.bool else self.uop
+        x = as_number(self.uop)
         if least:
             x = compose.mirrored(x)
         if axis is None:

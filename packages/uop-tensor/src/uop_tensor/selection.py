@@ -14,7 +14,7 @@ from uop_ir import UOp, dtypes
 from uop_ir import index as as_index
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
-from .data import Array, from_array
+from .data import Array, from_array, nested
 from .errors import PositionError, TensorError
 from .graph import broadcast_to, known_device, shape_of, unsqueezed
 from .picking import picked, wrapped
@@ -96,10 +96,7 @@ def _item(item: object) -> object:
 
 def host_positions(method: str, given: object) -> int | Array:
     """Positions or a mask from Python or NumPy: an int, or an array of integers or bool."""
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise TensorError(f"{method}: {error}", remedy="nested lists need rows of equal length") from None
+    array = nested(method, given)
     if array.size == 0 and not isinstance(given, np.ndarray):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
