@@ -29,6 +29,8 @@ def tuned_text(body: UOp) -> KernelSource:
     found = find(body, free) if free.optimize else None
     if found is None or found.schedule is None:
         return remembered(body)
+    if ir_settings.debug >= 3:
+        print("schedule, found by timing:", found.schedule or "none")
     try:
         return remembered(body, Schedule.parse(found.schedule))
     except UopError:

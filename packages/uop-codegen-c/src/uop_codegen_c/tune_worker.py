@@ -3,7 +3,7 @@
 It is started from nothing, never forked: a fork would share locks and threads, and no module of the program that is
 tuned may run twice. The job is a file; then a line of JSON is asked and lines of JSON are answered:
 
-    {"measure": [schedule, ...]}   "ready" when they are compiled, then for each its seconds, or null
+    {"measure": [schedule, ...]}   "ready" when they are compiled, then for each its seconds, "wrong", or null
     {"turns": [one, other]}        "ready", then a list of pairs of seconds, or null
 
 It compiles to a cache of its own, which goes with it. One that takes longer than CANDIDATE_SECONDS for an answer is
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,9 +73,11 @@ class Worker:
         times: list[float] = []
         try:
             self._ask("measure", schedules)
-            for _ in schedules:
+            for schedule in schedules:
                 seconds = self._line()
-                times.append(inf if seconds is None else seconds)
+                times.append(seconds if isinstance(seconds, float) else inf)
+                if seconds == "wrong" and ir_settings.debug >= 1:
+                    print(f"other results than by the schedule that is chosen: {schedule}")
         except (EOFError, OSError):
             self._kill()
             if len(times) == 0 and len(schedules) > 1:  # it is not known which of them was too much
@@ -155,18 +158,24 @@ def serve(job: dict[str, Any]) -> None:
         signal.alarm(2 * CANDIDATE_SECONDS)
 
     signal.alarm(2 * CANDIDATE_SECONDS)
-    with override(settings, **job["settings"]), override(ir_settings, check=job["check"], debug=0):
-        bench = Bench(parse_uir(job["body"]).root, Freedoms(**job["freedoms"]))
-        for line in sys.stdin:
-            ((what, texts),) = json.loads(line).items()
-            ANSWERS[what](bench, [Schedule.parse(text) for text in texts], answer)
+    try:
+        with override(settings, **job["settings"]), override(ir_settings, check=job["check"], debug=0):
+            bench = Bench(parse_uir(job["body"]).root, Freedoms(**job["freedoms"]))
+            for line in sys.stdin:
+                ((what, texts),) = json.loads(line).items()
+                ANSWERS[what](bench, [Schedule.parse(text) for text in texts], answer)
+    finally:  # nobody is left to do it
+        shutil.rmtree(job["settings"]["uop_cache"], ignore_errors=True)
 
 
 def _measure(bench: Bench, schedules: list[Schedule], answer: Callable[[object], None]) -> None:
     programs = bench.programs(schedules)
     answer("ready")
     for program in programs:
-        answer(None if program is None or not bench.right(program) else bench.seconds(program))
+        if program is None:
+            answer(None)
+        else:
+            answer(bench.seconds(program) if bench.right(program) else "wrong")
 
 
 def _turns(bench: Bench, schedules: list[Schedule], answer: Callable[[object], None]) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,12 @@ def test_what_was_found_is_applied(kept: Path) -> None:
     assert tuned_text(body(3.0)) == generate(body(3.0))
     keep(kept, replace(FOUND, schedule=None))
     assert tuned_text(body()) == generate(body())
+
+
+def test_a_schedule_that_was_found_is_printed(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with override(ir_settings, debug=3):
+        assert tuned_text(body()) == by_hand()
+    assert capsys.readouterr().out == f"schedule, found by timing: {SCHEDULE}\n"
 
 
 def test_it_is_for_this_cpu_these_freedoms_and_this_code(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,8 +216,14 @@ assert (out == np.arange(4000).reshape(40, 100).sum(1)).all()
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True])
 def test_several_processes_tune_one_kernel(tmp_path: Path, kill: bool) -> None:
-    """One searches while the others wait, and may be killed; the result is right, and what is kept is whole."""
-    env = {**os.environ, "UOP_CACHE": str(tmp_path), "BEAM": "1", "BEAM_SECONDS": "2", "DEBUG": "1"}
+    """One searches while the others wait, and may be killed; the result is right, and what is kept is whole.
+
+    What the worker of one that was killed has written goes with the worker.
+    """
+    work = tmp_path / "work"
+    work.mkdir()
+    env = {**os.environ, "UOP_CACHE": str(tmp_path), "TMPDIR": str(work)}
+    env |= {"BEAM": "1", "BEAM_SECONDS": "2", "DEBUG": "1"}
     processes = [
         subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -227,3 +240,7 @@ def test_several_processes_tune_one_kernel(tmp_path: Path, kill: bool) -> None:
         list(place.glob("*.json")) for place in (tmp_path / "c" / "tuned").iterdir() if place.is_dir()
     ]
     assert tuned.read_find(path) is not None
+    deadline = time.monotonic() + 60
+    while any(work.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not list(work.iterdir())

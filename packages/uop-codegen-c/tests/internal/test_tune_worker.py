@@ -15,6 +15,7 @@ from uop_codegen_c import Freedoms, KernelSource, Schedule, settings, tune_bench
 from uop_codegen_c.tune_bench import Bench, same
 from uop_codegen_c.tune_worker import Worker
 from uop_ir import Ops, Param, UOp, UopError, dtypes, override
+from uop_ir import settings as ir_settings
 
 NONE = Schedule()
 
@@ -58,7 +59,8 @@ def test_a_process_that_nobody_asks_any_more_ends(worker: Worker) -> None:
     assert worker.process is not None
     assert worker.process.stdin is not None
     worker.process.stdin.close()
-    assert worker.process.wait(10) == 0
+    assert worker.process.wait(20) == 0
+    assert not Path(worker.folder.name).exists()
 
 
 @pytest.mark.slow
@@ -73,15 +75,15 @@ def test_a_process_that_hangs_ends_itself(worker: Worker) -> None:
 
 
 def test_what_one_schedule_does_to_the_process_is_no_fault_of_the_others(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second of three ends it, once they are compiled."""
+    """The second of three ends it, once they are compiled; the third has wrong results."""
     asked: list[int] = []
     told: list[Any] = []
 
     def ask(what: str, schedules: list[Schedule]) -> None:
         asked.append(len(schedules))
-        told[:] = [0.1, EOFError, 0.3] if len(schedules) == 3 else [0.3]
+        told[:] = [0.1, EOFError, "wrong"] if len(schedules) == 3 else ["wrong"]
 
     def line() -> Any:
         answer = told.pop(0)
@@ -91,8 +93,10 @@ def test_what_one_schedule_does_to_the_process_is_no_fault_of_the_others(
 
     monkeypatch.setattr(worker, "_ask", ask)
     monkeypatch.setattr(worker, "_line", line)
-    assert worker.measure([NONE] * 3) == [0.1, inf, 0.3]
+    with override(ir_settings, debug=1):
+        assert worker.measure([NONE, NONE, Schedule.parse("retype 1 unroll")]) == [0.1, inf, inf]
     assert asked == [3, 1]
+    assert capsys.readouterr().out == "other results than by the schedule that is chosen: retype 1 unroll\n"
 
 
 def test_large_arguments_are_refused() -> None:
