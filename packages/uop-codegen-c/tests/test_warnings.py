@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uop_codegen_c import CpuBackend, settings
+from uop_codegen_c import CpuBackend, Freedoms, Schedule, generate, settings
 from uop_ir import Ops, UOp, dtypes, override
 from uop_ir import settings as ir_settings
 
@@ -39,6 +39,11 @@ def folded_away() -> UOp:
     return stored(UOp.const(dtypes.f32, -0.0).reshape((1, 1)).expand((16, 8)).reduce(Ops.ADD, 1))
 
 
+def masked_copies() -> UOp:
+    """Of four elements one is a sum, and the others, copies of the same loop, are 0: nobody reads what these fold."""
+    return stored(UOp.param(1, 8, dtypes.u32).reshape((1, 8)).reduce(Ops.ADD, 1).pad(((2, 1),)))
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("opt", [0, 1])
 def test_no_warnings(compiler: str, opt: int, tmp_path: Path) -> None:
@@ -47,3 +52,5 @@ def test_no_warnings(compiler: str, opt: int, tmp_path: Path) -> None:
         override(ir_settings, check=1),
     ):
         CpuBackend().compile([matmul(16), masked(), folded_away()])
+        copies = Schedule.parse("retype 0 upcast")
+        CpuBackend(lambda body: generate(body, Freedoms(), schedule=copies)).compile([masked_copies()])

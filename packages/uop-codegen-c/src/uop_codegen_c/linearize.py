@@ -7,12 +7,25 @@ topological one of the graph, except that the stores that nothing waits for come
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from uop_ir import Ops, UOp
+from uop_ir import AddrSpace, Ops, UOp
 
-from .loops import AFTER, ALLOC, END, LOAD, RANGE, SINK, STORE, next_number, next_slot, open_ranges
+from .loops import (
+    AFTER,
+    ALLOC,
+    END,
+    LOAD,
+    RANGE,
+    SINK,
+    STORE,
+    memory_of,
+    next_number,
+    next_slot,
+    open_ranges,
+)
 
 #: What waits for a store because it comes after it, and not because it reads what is stored.
 REPEATED = frozenset({Ops.SINK, Ops.END})
@@ -37,6 +50,44 @@ def without_idle_loads(order: Sequence[UOp]) -> Sequence[UOp]:
             src = [new[s] for s in node.src if s in needed]
             new[node] = src[0] if node.op is AFTER and len(src) == 1 else node.replace(src=src)
     return list(new[order[-1]].toposort())
+
+
+def without_idle_registers(order: Sequence[UOp]) -> Sequence[UOp]:
+    """A program, as its nodes in order, without stores of what an accumulator holds already: nothing is folded into it.
+
+    It is read behind the loop as it was before. A loop that stores nothing else goes; so does what nobody reads.
+    """
+    stores = [n for n in order if n.op is STORE]
+    count = Counter(memory_of(n.src[0]) for n in stores)
+    idle = {m: n for n in stores if _is_idle(n) and count[m := memory_of(n.src[0])] == 2}
+    if not idle:
+        return order
+    gone = set(idle.values())
+    #: What a reader of each waits for: the loop that stores to it, if it is one.
+    last = dict(idle)
+    last.update((memory_of(s.src[0]), n) for n in order if n.op is END for s in _effects(n) if s in gone)
+    new: dict[UOp, UOp] = {}
+    for node in order:
+        src = [new[s] for s in node.src if s not in gone]
+        empty = node.op in REPEATED and (not src or (node.op is END and node.src[0] in gone))
+        if empty or node in gone:
+            gone.add(node)
+        elif node.op is AFTER and last.get(node.src[0]) in node.src:
+            new[node] = new[idle[node.src[0]].src[0].src[0]]
+        else:
+            new[node] = src[0] if node.op is AFTER and len(src) == 1 else node.replace(src=src)
+    return list(new[order[-1]].toposort())
+
+
+def _is_idle(store: UOp) -> bool:
+    place, value = store.src
+    same = value.op is LOAD and memory_of(place) is memory_of(value.src[0])
+    return same and place.addrspace is AddrSpace.REG and place.src[0].op is AFTER
+
+
+def _effects(end: UOp) -> Sequence[UOp]:
+    """What an END repeats."""
+    return end.src[0].src if end.src[0].op is SINK else end.src[:1]
 
 
 def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
@@ -105,7 +156,7 @@ class Nest:
 
 def linearize(root: UOp) -> list[UOp]:
     """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
-    nest = Nest(separate_loops(without_idle_loads(list(root.toposort()))))
+    nest = Nest(separate_loops(without_idle_registers(without_idle_loads(list(root.toposort())))))
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in REPEATED for s in n.src}
     homes = _scratch_homes(nest) | _effect_homes(nest)
@@ -136,8 +187,7 @@ def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
         if node.op is END:
-            effect = node.src[0]
-            for e in (effect, *effect.src) if effect.op is SINK else (effect,):
+            for e in (node.src[0], *_effects(node)):
                 homes[e] = nest.chains[node.src[-1]]
     return homes
 
