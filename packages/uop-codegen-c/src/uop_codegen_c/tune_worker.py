@@ -100,6 +100,8 @@ class Worker:
         self.folder.cleanup()
 
     def _ask(self, what: str, schedules: Sequence[Schedule]) -> None:
+        if self.process is not None and self.process.poll() is not None:  # while it had nothing to do
+            self._kill()
         if self.process is None:
             self._start()
         assert self.process is not None

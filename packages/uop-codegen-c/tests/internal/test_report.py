@@ -92,6 +92,7 @@ def test_a_distance() -> None:
     )
 
 
+@pytest.mark.slow
 def test_it_is_measured_with_kernels_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of small sizes; the times are what they are."""
     monkeypatch.setattr(roofline, "SIZES", (2_000,))

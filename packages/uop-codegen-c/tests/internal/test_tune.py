@@ -168,7 +168,7 @@ def test_what_is_found_is_right(
     body = sums(96, 1000)
     told: list[str] = []
     with override(settings, uop_cache=str(tmp_path)):
-        found = tune.tune(body, Freedoms(), 1, 1.0, told.append, NONE)
+        found = tune.tune(body, Freedoms(), 1, 0.2, told.append, NONE)
     assert found.measured >= 2
     assert found.seconds <= found.chosen_seconds
     assert told
