@@ -10,7 +10,7 @@ ENTRY_POINTS = [ep for d in distributions() if d.name.startswith("uop") for ep i
 
 
 def test_each_group_is_used() -> None:
-    ours = ("backends", "commands", "doctor", "emit", "export", "passes")
+    ours = ("backends", "commands", "doctor", "emit", "export", "models", "passes")
     assert {"console_scripts", *(f"uop.{name}" for name in ours)} == {ep.group for ep in ENTRY_POINTS}
 
 

@@ -17,9 +17,10 @@ from .options import TrainOptions, default, option
 from .recipes import train_step
 from .sample import Sampler, default_prompt
 from .text import CharTokenizer, RandomBatches, Tokens, train_validation_split
+from .train_step import TrainStep
 from .training import Score, Trainer
 
-__all__ = ["GptOptions", "gpt_trainer", "print_sample"]
+__all__ = ["GptOptions", "gpt_model", "gpt_step", "gpt_trainer", "print_sample"]
 
 BETAS = (0.9, 0.99)
 VALIDATION_BATCHES = 20
@@ -53,18 +54,14 @@ def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
         print(note)
     tokenizer = CharTokenizer(text)
     training, validation = train_validation_split(tokenizer.encode(text))
-    config = GptConfig(
-        len(tokenizer), options.context, options.layers, options.width, options.heads, options.dropout
-    )
     manual_seed(options.seed % (1 << 64))
-    model = Gpt(config, np.random.default_rng(options.seed))
+    model = gpt_model(options, len(tokenizer))
     print(
         f"GPT of {model.parameter_count():,} parameters; {len(training):,} characters to train on, "
         f"{len(validation):,} to validate on, {len(tokenizer)} different ones"
     )
-    hidden = [p for block in model.blocks for p in block.parameters() if p.ndim == 2]
     return Trainer(
-        step=train_step(model, model.loss, options, betas=BETAS, matrices=hidden),
+        step=gpt_step(model, options),
         batches=RandomBatches(training, options.batch, options.context, options.seed),
         validate=_validation(model, validation, options.batch),
         folder=folder,
@@ -72,13 +69,25 @@ def gpt_trainer(folder: Path, options: GptOptions) -> Trainer:
         description={
             "kind": "gpt",
             "options": asdict(options),
-            "config": asdict(config),
+            "config": asdict(model.config),
             "tokenizer": tokenizer.to_dict(),
             "text": hashlib.sha256(text.encode()).hexdigest(),
         },
         items=options.batch * options.context * options.accumulate,
         unit="tokens",
     )
+
+
+def gpt_model(options: GptOptions, vocabulary: int) -> Gpt:
+    """The model that the options ask for. Raises ModelError for sizes that will not do."""
+    sizes = options.context, options.layers, options.width, options.heads
+    return Gpt(GptConfig(vocabulary, *sizes, options.dropout), np.random.default_rng(options.seed))
+
+
+def gpt_step(model: Gpt, options: GptOptions) -> TrainStep:
+    """The step of its training. Raises OptionError for an optimizer that will not do."""
+    hidden = [p for block in model.blocks for p in block.parameters() if p.ndim == 2]
+    return train_step(model, model.loss, options, betas=BETAS, matrices=hidden)
 
 
 def print_sample(trainer: Trainer) -> None:

@@ -19,9 +19,10 @@ from .image_sets import load_fashion_mnist
 from .mlp import Mlp
 from .options import TrainOptions, default, option
 from .recipes import train_step
+from .train_step import TrainStep
 from .training import Score, Trainer
 
-__all__ = ["MnistOptions", "ShuffledBatches", "mnist_trainer"]
+__all__ = ["MnistOptions", "ShuffledBatches", "image_model", "image_step", "mnist_trainer"]
 
 CHUNK = 1000  # test images at once
 
@@ -82,7 +83,7 @@ class ShuffledBatches:
         self._taken = taken
 
 
-def _model(options: MnistOptions, pixels: int) -> Mlp | Cnn:
+def image_model(options: MnistOptions, pixels: int) -> Mlp | Cnn:
     """The model that the options ask for, of images of so many pixels. Raises ModelError for sizes that will
     not do.
     """
@@ -90,6 +91,12 @@ def _model(options: MnistOptions, pixels: int) -> Mlp | Cnn:
     if options.model == "mlp":
         return Mlp(generator, inputs=pixels, hidden=options.hidden)
     return Cnn(generator, side=math.isqrt(pixels))
+
+
+def image_step(model: Mlp | Cnn, options: MnistOptions) -> TrainStep:
+    """The step of its training."""
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not name.startswith("output")]
+    return train_step(model, model.loss, options, matrices=matrices)
 
 
 def mnist_trainer(folder: Path, options: MnistOptions, data: Mnist | None = None) -> Trainer:
@@ -100,14 +107,13 @@ def mnist_trainer(folder: Path, options: MnistOptions, data: Mnist | None = None
     if data is None:
         data = load_mnist() if options.data == "mnist" else load_fashion_mnist()
     manual_seed(options.seed % (1 << 64))
-    model = _model(options, data.train_images.shape[1])
+    model = image_model(options, data.train_images.shape[1])
     print(
         f"{type(model).__name__.upper()} of {model.parameter_count():,} parameters; "
         f"{len(data.train_images):,} images to train on, {len(data.test_images):,} to test on"
     )
-    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and not name.startswith("output")]
     return Trainer(
-        step=train_step(model, model.loss, options, matrices=matrices),
+        step=image_step(model, options),
         batches=ShuffledBatches(data.train_images, data.train_labels, options.batch, options.seed),
         validate=_validation(model, data),
         folder=folder,

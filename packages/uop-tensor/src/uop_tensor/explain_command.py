@@ -1,10 +1,15 @@
-"""The command `uopc explain`: the plans that a Python program makes, each with the reasons of its kernels. Week 5."""
+"""The command `uopc explain`: the plans of a Python program or a model, each with the reasons of its kernels. Week 5."""
 
 from __future__ import annotations
 
+import sys
 from argparse import REMAINDER
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
-from uop_ir import CommandParser, Reporting, get_backend, run_python
+from uop_ir import CommandParser, Reporting, UopError, get_backend, run_python
 
 from .explain import explain_plan
 from .plan import Planned
@@ -12,7 +17,7 @@ from .program import WATCHERS
 
 
 def explain_command(argv: list[str]) -> int:
-    """Run a Python program, and say why each kernel of its plans ends where it ends."""
+    """Run a Python program, or a step of training of a model, and say why each kernel of its plans ends where it ends."""
     parser = CommandParser(prog="uopc explain", description=explain_command.__doc__)
     parser.add_argument(
         "--schedules",
@@ -20,14 +25,21 @@ def explain_command(argv: list[str]) -> int:
         help="say also by which schedule each kernel runs, why, and how near that is to what the machine can do; "
         "kernels are run again for it",
     )
-    parser.add_argument("file", help="a Python program; what it prints goes to the error stream")
+    models = {model.name: model for model in entry_points(group="uop.models")}
+    known = f", or a model: {', '.join(models)}" if models else ""
+    parser.add_argument("file", help=f"a Python program, whose output goes to the error stream{known}")
     # also those that begin with a dash; argparse would name them beside a file that is missing
-    parser.add_argument("arguments", nargs=REMAINDER, help="its arguments").required = False
+    parser.add_argument(
+        "arguments", nargs=REMAINDER, help="its arguments; of a model, options of `uopc train`"
+    ).required = False
     options = parser.parse_args(argv)
     plans: list[tuple[Planned, str]] = []
     WATCHERS.append(lambda planned, name: plans.append((planned, name)))
     try:
-        run_python(options.file, options.arguments)
+        if Path(options.file).is_file() or not models:
+            run_python(options.file, options.arguments)
+        else:
+            _run_model(models, options.file, options.arguments)
     finally:
         WATCHERS.pop()
     for n, (planned, name) in enumerate(plans):
@@ -36,3 +48,14 @@ def explain_command(argv: list[str]) -> int:
         text = explain_plan(planned, f"plan {n} on {name}", reporting)
         print(text, end="\n\n" if n + 1 < len(plans) else "\n")
     return 0
+
+
+def _run_model(models: Mapping[str, EntryPoint], name: str, arguments: list[str]) -> None:
+    """Run a step of training of a model. Raises UopError for a name that no model has."""
+    if name not in models:
+        raise UopError(
+            f"there is no file {name}, and no model of that name",
+            remedy=f"give a Python program, or one of {', '.join(models)}",
+        )
+    with redirect_stdout(sys.stderr):
+        models[name].load()(arguments)

@@ -1,10 +1,12 @@
 """uopc explain: a program is run, and its plans are explained. Week 5."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from uop_ir import UOp, UopError
+from uop_tensor import Tensor, clear_plans
 from uop_tensor.explain_command import explain_command
 from uop_tensor.program import WATCHERS
 
@@ -53,3 +55,25 @@ def test_a_program_that_fails_or_is_not_there(tmp_path: Path) -> None:
         explain_command([str(tmp_path / "none.py")])
     with pytest.raises(UopError, match="are required: file "):
         explain_command([])
+
+
+def test_a_model_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def model(arguments: list[str]) -> None:
+        clear_plans()
+        print(arguments)
+        (Tensor([1.0, 2.0]) * 2).sum().realize()
+
+    entry = SimpleNamespace(name="small", load=lambda: model)
+    monkeypatch.setattr("uop_tensor.explain_command.entry_points", lambda group: [entry])
+    monkeypatch.chdir(tmp_path)
+    assert explain_command(["small", "--batch", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "['--batch', '3']\n"
+    assert "kernel 0 stores reduce add f32[]" in out
+    with pytest.raises(UopError, match=r"no file large, and no model .* one of small"):
+        explain_command(["large"])
+    Path("small").write_text(PROGRAM)  # a file of that name comes first
+    explain_command(["small"])
+    assert capsys.readouterr().err == "7.0\n"
