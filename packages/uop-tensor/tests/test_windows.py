@@ -181,7 +181,13 @@ def test_empty_batches_and_places() -> None:
     assert Tensor.ones(1, 3, 1, 1).conv_transpose2d(w).shape == (1, 2, 2, 2)
 
 
-POOLS = [(2, None, 0, False), (3, 2, 1, True), ((3, 2), (1, 3), (1, 0), False), (4, 3, 2, True)]
+POOLS = [
+    (2, None, 0, False),
+    (3, 2, 1, True),
+    ((3, 2), (1, 3), (1, 0), False),
+    (4, 3, 2, True),
+    (9, (4, 3), 0, True),  # longer than the space
+]
 
 
 @pytest.mark.parametrize(("size", "stride", "padding", "ceil"), POOLS, ids=str)

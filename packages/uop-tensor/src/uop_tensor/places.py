@@ -94,7 +94,7 @@ def places_of(
     dilation: Each,
     ceil_mode: bool,
 ) -> Places:
-    """Windows of one size. Raises TensorError where they do not fit."""
+    """Windows of one size; with `ceil_mode` the last may reach beyond the space. Raises TensorError where they do not fit."""
     lengths = _check_space(method, shape, space)
     size = each(method, "kernel_size", kernel_size, space, 1)
     strides = size if stride is None else each(method, "stride", stride, space, 1)
@@ -103,9 +103,9 @@ def places_of(
     spans = [d * (k - 1) + 1 for k, d in zip(size, dilations, strict=True)]
     if any(2 * p > span for p, span in zip(widths, spans, strict=True)):
         raise TensorError(f"{method}: padding={widths} for windows of {size}", remedy="at most half a window")
-    check_windows(
-        method, shape, tuple(n + 2 * p for n, p in zip(lengths, widths, strict=True)), size, dilations
-    )
+    beyond = [s - 1 if ceil_mode and n else 0 for n, s in zip(lengths, strides, strict=True)]
+    space_seen = tuple(n + 2 * p + b for n, p, b in zip(lengths, widths, beyond, strict=True))
+    check_windows(method, shape, space_seen, size, dilations)
     found = []
     for n, s, p, span in zip(lengths, strides, widths, spans, strict=True):
         room = n + 2 * p - span
