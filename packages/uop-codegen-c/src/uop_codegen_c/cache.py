@@ -8,7 +8,7 @@ A folder `c` below the cache folder holds
     openmp-*        one a compiler: that it has OpenMP
     failed/         the sources that a compiler refused
     lock-<digit>    advisory locks, by first digit of a kernel's name
-    work-*/         a compilation under way; swept when an hour old
+    work-*          a compilation or a text under way; swept when an hour old
 
 A name appears, by a rename, only after what it names is complete; an object is held against its name before it is
 opened: a short or damaged one would end the process (SIGBUS), not raise. Whatever is not there, or not whole, is made
@@ -257,6 +257,18 @@ def put(made: Path, path: Path) -> None:
         made.replace(path)
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of the cache. Raises OSError where it cannot be written."""
+    handle, made = tempfile.mkstemp(prefix="work-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        put(Path(made), path)
+    except BaseException:
+        remove(Path(made))
+        raise
+
+
 def remove(path: Path) -> None:
     """Remove a file of the cache, or a folder that stands in place of one, if it is there."""
     if path.is_dir() and not path.is_symlink():
@@ -303,7 +315,7 @@ def sweep(folder: Path) -> None:
     for path in folder.glob("work-*"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(path)
+                remove(path)
 
 
 def digest(*parts: str) -> str:

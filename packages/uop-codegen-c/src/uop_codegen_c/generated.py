@@ -18,7 +18,7 @@ from pathlib import Path
 from uop_ir import UOp, settings
 from uop_rewrite import settings as rewrite_settings
 
-from .cache import KernelSource, digest, kernel_folder, mark_used, put, workspace
+from .cache import KernelSource, digest, kernel_folder, mark_used, write_whole
 from .freedoms import current_freedoms
 from .lower import generate
 from .machine import this_machine
@@ -70,7 +70,4 @@ def read_text(path: Path) -> KernelSource | None:
 
 def _write(path: Path, source: KernelSource) -> None:
     text = json.dumps(asdict(source))
-    with workspace(path.parent) as work:
-        whole = work / path.name
-        whole.write_text(f"{digest(text)}\n{text}")
-        put(whole, path)
+    write_whole(path, f"{digest(text)}\n{text}")

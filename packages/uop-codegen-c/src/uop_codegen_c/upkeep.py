@@ -6,6 +6,7 @@ that is loaded stays in memory when its name goes.
 
 from __future__ import annotations
 
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,14 +26,14 @@ class Usage:
     bytes: int = 0
 
 
-#: The files of each kind, by where they are; kernels are links to objects.
+#: The files of each kind, by one or more patterns of where they are; kernels are links to objects.
 KINDS = {
     "kernels": "*.k",
     "objects": "*.so",
     "texts": "*.json",
     "tuned": "tuned/*/*.json",
     "failed": "failed/*",
-    "unfinished": "work-*/*",
+    "unfinished": "work-* work-*/*",
 }
 #: What is pruned: all of these can be made anew. The links to an object that goes, go with it.
 PRUNED = ("objects", "texts", "tuned", "failed")
@@ -91,19 +92,24 @@ def prune(folder: Path, seconds: float | None = None, size: int | None = None) -
     for file in files:
         old = seconds is not None and now - file.used > seconds
         if old or (size is not None and left > size):
-            remove(file.path)
+            file.path.unlink(missing_ok=True)
             left -= file.bytes
             gone.count, gone.bytes = gone.count + 1, gone.bytes + file.bytes
     _drop_links(folder)
     return gone
 
 
-def _files(folder: Path, pattern: str) -> Iterator[_File]:
-    """The files that match; folders and files that go meanwhile are none."""
-    within, _, name = pattern.rpartition("/")
-    for place in folder.glob(within) if within else (folder,):
+def _files(folder: Path, patterns: str) -> Iterator[_File]:
+    """The files that match one of the patterns; folders and files that go meanwhile are none."""
+    for within, _, name in (pattern.rpartition("/") for pattern in patterns.split()):
+        for place in folder.glob(within) if within else (folder,):
+            with suppress(FileNotFoundError):
+                yield from _matching(place, name)
+
+
+def _matching(place: Path, name: str) -> Iterator[_File]:
+    for path in place.glob(name):
         with suppress(FileNotFoundError):
-            for path in place.glob(name):
-                with suppress(FileNotFoundError):
-                    status = path.lstat()
-                    yield _File(path, status.st_size, status.st_mtime)
+            status = path.lstat()
+            if not stat.S_ISDIR(status.st_mode):
+                yield _File(path, status.st_size, status.st_mtime)

@@ -312,10 +312,13 @@ def test_old_work_is_swept(folder: Path) -> None:
     for path in (old, young):
         path.mkdir()
         (path / "x.so").touch()
+    text = folder / "c" / "work-text"
+    text.touch()
     hours_ago = time.time() - module.STALE_SECONDS - 60
-    os.utime(old, (hours_ago, hours_ago))
+    for path in (old, text):
+        os.utime(path, (hours_ago, hours_ago))
     build([kernel(2)])
-    assert (old.exists(), young.exists()) == (False, True)
+    assert (old.exists(), text.exists(), young.exists()) == (False, False, True)
 
 
 # several processes
