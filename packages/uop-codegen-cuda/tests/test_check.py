@@ -77,6 +77,7 @@ SHARED: dict[str, tuple[Callable[[Integers], Integers], str]] = {
     "all in a bank": (lambda t: t * 32, "t * 32"),
     "a padded column": (lambda t: t * 33, "t * 33"),
     "half of them the same": (lambda t: t // 16 * 32, "t / 16 * 32"),
+    "the same in both halves": (lambda t: t % 16, "t % 16"),
     "swizzled": (lambda t: t * 32 + (t ^ 5), "t * 32 + (t ^ 5)"),
 }
 

@@ -170,8 +170,7 @@ static void access(uintptr_t place, unsigned size, bool write, uintptr_t instruc
         if (region->shared && !write && s.write.block == 0)
             report("uninitialised", instruction, 0, "reads byte %zu of %s, which nobody has written", (size_t)byte,
                    region->name.c_str());
-        if (!in_atomic || write)
-            check_race(*region, s, byte, write, instruction);
+        check_race(*region, s, byte, write, instruction);
     }
     count_access(place, size, write, region->shared, instruction);
 }
