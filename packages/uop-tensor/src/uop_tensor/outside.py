@@ -75,8 +75,10 @@ class Outside:
         if not alone(found):
             self._own_states([whole_buffer(t.uop) for t in arguments])
             found = self._found(self._fewest())
-        if len(found.tensors) == sum(len(captured.tensors) for captured in self._captured):
-            self.last = found  # else one is gone, and may come back: a gradient
+        gone = len(found.tensors) < sum(len(captured.tensors) for captured in self._captured)
+        # one that is gone may come back (a gradient); of what has parted, the next call has a trace of its own
+        if not gone and not any(captured.parted for captured in self._captured):
+            self.last = found
         return found
 
     def _fewest(self) -> list[int]:

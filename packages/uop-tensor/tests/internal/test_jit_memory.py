@@ -161,6 +161,23 @@ def test_what_reads_a_state_is_found_after_it_was_alone(
     np.testing.assert_array_equal(w.numpy(), np.arange(5.0, 9.0).reshape(shape))
 
 
+def test_a_state_that_shared_its_value_with_another_tensor_has_parted_from_it() -> None:
+    """In the first call their contents are equal; from the second on they are two values."""
+    a, b, c = (Tensor([v]) for v in (1.0, 2.0, 3.0))
+    c.assign(a)
+
+    @jit
+    def step() -> None:
+        a.assign(b + 0.0)
+        b.assign(a * 0.5 - c)
+
+    values = [1.0, 2.0, 1.0]
+    for _ in range(4):
+        step()
+        values = [values[1], values[1] * 0.5 - values[2], values[2]]
+        assert [t.item() for t in (a, b, c)] == values
+
+
 def test_a_thread_waits_while_another_one_traces() -> None:
     """Its tensors are made of what was there, not of placeholders; what it stores, draws and replays comes afterwards."""
     w, v = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
