@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, Machine, linearize, settings, stages
-from uop_ir import AddrSpace, Kind, Ops, UOp, call_params, dtypes, override, run_program
+from uop_ir import AddrSpace, Kind, Ops, UOp, call_params, dtypes, index, override, run_program
 
 F32 = dtypes.f32
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -245,3 +245,38 @@ def test_a_strict_sum_is_folded_from_left_to_right(run_cpu: Callable[..., Any]) 
     with override(settings, strict=1):
         np.testing.assert_array_equal(run_cpu(body, arrays)[0], want)
     assert not np.array_equal(run_cpu(body, arrays)[0], want), "the freedom to reassociate is not taken"
+
+
+@pytest.mark.parametrize("reader", ["behind the loop", "within the loop", "behind the loop around it"])
+def test_an_accumulator_that_nothing_is_folded_into_is_read_as_it_was_before(reader: str) -> None:
+    """It starts at 3; another, which counts, keeps the loop alive."""
+    out, start = UOp.param(0, 4, F32), UOp.const(F32, 3.0)
+    outer, r = UOp.range(4, 0), UOp.range(2, 1)
+    idle, counts = (UOp.alloc(slot, 1, F32, AddrSpace.REG) for slot in (0, 1))
+    steps, now = [], {}
+    for memory, more in ((idle, None), (counts, 1.0)):
+        begin = memory.after(outer).index(index(0)).store(start)
+        now[memory] = memory.after(begin, r).index(index(0)).load()
+        value = now[memory] if more is None else now[memory] + more
+        steps.append(memory.after(begin).index(index(0)).store(value))
+    if reader == "within the loop":
+        seen = idle.after(steps[0]).index(index(0)).load()
+        body = UOp.sink(out.index(outer).store(seen), steps[1]).end(r).end(outer)
+    elif reader == "behind the loop":
+        loop = UOp.sink(*steps).end(r)
+        total = idle.after(loop).index(index(0)).load() + counts.after(loop).index(index(0)).load()
+        body = out.index(outer).store(total).end(outer)
+    else:
+        loop = UOp.sink(*steps).end(r).end(outer)
+        body = out.index(index(0)).store(idle.after(loop).index(index(0)).load())
+    found = np.zeros(4, np.float32)
+    order = linearize(UOp.sink(body))
+    run_program(order, {out: found})
+    want = {"behind the loop": [8.0] * 4, "within the loop": [3.0] * 4}.get(reader, [3.0, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(found, want)
+    idles = [
+        n
+        for n in order
+        if n.op is Ops.STORE and n.src[1].op is Ops.LOAD and n.src[0].addrspace is AddrSpace.REG
+    ]
+    assert len(idles) == (reader == "behind the loop around it")

@@ -7,8 +7,7 @@ topological one of the graph, except that the stores that nothing waits for come
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 
 from uop_ir import AddrSpace, Ops, UOp
@@ -57,26 +56,46 @@ def without_idle_registers(order: Sequence[UOp]) -> Sequence[UOp]:
 
     It is read behind the loop as it was before. A loop that stores nothing else goes; so does what nobody reads.
     """
-    stores = [n for n in order if n.op is STORE]
-    count = Counter(memory_of(n.src[0]) for n in stores)
-    idle = {m: n for n in stores if _is_idle(n) and count[m := memory_of(n.src[0])] == 2}
+    idle = _idle_stores(order)
     if not idle:
         return order
     gone = set(idle.values())
-    #: What a reader of each waits for: the loop that stores to it, if it is one.
-    last = dict(idle)
-    last.update((memory_of(s.src[0]), n) for n in order if n.op is END for s in _effects(n) if s in gone)
+    loops = _loops_of(order, gone)
     new: dict[UOp, UOp] = {}
     for node in order:
         src = [new[s] for s in node.src if s not in gone]
         empty = node.op in REPEATED and (not src or (node.op is END and node.src[0] in gone))
         if empty or node in gone:
             gone.add(node)
-        elif node.op is AFTER and last.get(node.src[0]) in node.src:
+        elif node.op is AFTER and {idle.get(node.src[0]), loops.get(node.src[0])} & set(node.src[1:]):
             new[node] = new[idle[node.src[0]].src[0].src[0]]
         else:
             new[node] = src[0] if node.op is AFTER and len(src) == 1 else node.replace(src=src)
     return list(new[order[-1]].toposort())
+
+
+def _idle_stores(order: Sequence[UOp]) -> dict[UOp, UOp]:
+    """For each accumulator of which nothing but its start is stored, the other store to it.
+
+    None may wait for it in another way than behind the two, or behind the loop of the second.
+    """
+    stores: dict[UOp, list[UOp]] = {}
+    for n in order:
+        if n.op is STORE:
+            stores.setdefault(memory_of(n.src[0]), []).append(n)
+    idle = {m: both[1] for m, both in stores.items() if len(both) == 2 and _is_idle(both[1])}
+    loops = _loops_of(order, set(idle.values())) if idle else {}
+    for n in order if idle else ():
+        if n.op is AFTER and n.src[0] in idle:
+            known = {*stores[n.src[0]], loops.get(n.src[0])}
+            if any(s not in known and s.op not in (RANGE, Ops.CONST) for s in n.src[1:]):
+                del idle[n.src[0]]
+    return idle
+
+
+def _loops_of(order: Sequence[UOp], stores: Collection[UOp]) -> dict[UOp, UOp]:
+    """For the memory of each of some stores the END that repeats it."""
+    return {memory_of(s.src[0]): n for n in order if n.op is END for s in _effects(n) if s in stores}
 
 
 def _is_idle(store: UOp) -> bool:
