@@ -62,6 +62,11 @@ SCHEDULES = [
     "pad 1 4; split 1 4 unroll; pad 2 2; split 2 2 unroll",
     "pad 2 8; split 2 4 vector",
     "pad 1 2; pad 2 3; stage 2 (2, 1); split 2 3 upcast; retype 0 thread",
+    "hold 2 (0, 1)",
+    "hold 2 (1, 0); retype 3 upcast; split 4 2 upcast",
+    "split 0 3 loop; pad 1 4; split 1 4 loop; reorder (3, 5, 4, 6); hold 2 (4, 6); retype 7 upcast; retype 8 vector",
+    "hold 2 (1,); split 0 4 upcast; split 1 4 vector",
+    "pad 1 2; hold 2 (1,); split 3 2 vector; split 2 2 unroll; retype 0 thread",
 ]
 
 
@@ -113,6 +118,13 @@ def test_an_action_keeps_the_values(schedule: str, run_cpu: Callable[..., Any]) 
         ("retype 0 vector", "6 lanes of range 0"),
         ("split 0 2 vector; stage 1 (2,)", "inside of range 4, a vector"),
         ("stage 1 (2,); split 0 2 vector", "scratch memory is filled inside of range 0"),
+        ("hold 0 (1,)", "range 0 is of no reduction"),
+        ("hold 2 (2,)", r"does not depend on the ranges \[2\]"),
+        ("hold 2 (0, 0)", "each of which must stand once"),
+        ("hold 9 (0,)", "no range 9"),
+        ("hold 2 (0,); hold 2 (3,)", "range 3 fills scratch memory"),
+        ("stage 1 (2,); hold 2 (0,)", "scratch memory is filled inside of range 0"),
+        ("split 0 2 vector; hold 2 (1,)", "inside of range 4, a vector"),
         ("pad 0 3", "range 0 of 6 to a multiple of 3"),
         ("stage 1 (2,); pad 2 3", "range 2 indexes scratch memory"),
         ("retype 0 upcast; pad 0 4", "range 0 is upcast already"),
@@ -129,6 +141,7 @@ def test_an_illegal_action_is_refused_with_the_reason(schedule: str, reason: str
     [
         ("split 0 100 upcast; split 1 100 upcast", "10000 copies"),
         ("stage 1 (0, 2)", "a tile of 4400000 bytes"),
+        ("hold 2 (0, 1)", "a tile of 4000000 bytes"),
         ("split 0 500 upcast; split 2 3 unroll", "1500 copies"),
         ("stage 1 (2,); split 0 250 upcast", "1100000 bytes of scratch memory"),
     ],

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from uop_codegen_c import (
     Action,
     Freedoms,
+    Hold,
     Pad,
     Reorder,
     Retype,
@@ -275,6 +276,7 @@ def random_schedule(random: Random, root: UOp, free: Freedoms, most: int) -> Sch
                 Retype(number, random.choice(AXES)),
                 Reorder(tuple(random.sample(order, len(order)))),
                 Stage(random.choice(slots), tuple(numbers)),
+                Hold(number, tuple(numbers)),
                 Pad(number, random.choice([2, 3, 4])),
             ]
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from uop_codegen_c import Pad, Reorder, Retype, Schedule, ScheduleError, Split, Stage, stages
+from uop_codegen_c import Hold, Pad, Reorder, Retype, Schedule, ScheduleError, Split, Stage, stages
 from uop_ir import AxisType, Ops, ParseError, UOp, dtypes
 from uop_rewrite import Trace, observing, trace_text
 
-TEXT = "split 0 32 upcast; retype 1 thread; reorder (3, 0, 4); stage 1 (2, 3); stage 2 (7); pad 2 8"
+TEXT = "split 0 32 upcast; retype 1 thread; reorder (3, 0, 4); stage 1 (2, 3); stage 2 (7); pad 2 8; hold 2 (5, 6)"
 ACTIONS = (
     Split(0, 32, AxisType.UPCAST),
     Retype(1, AxisType.THREAD),
@@ -16,6 +16,7 @@ ACTIONS = (
     Stage(1, (2, 3)),
     Stage(2, (7,)),
     Pad(2, 8),
+    Hold(2, (5, 6)),
 )
 
 
@@ -37,7 +38,7 @@ def test_a_schedule_reads_back_as_it_was_printed() -> None:
 
 def test_lines_spaces_and_comments_make_no_difference() -> None:
     text = "# a schedule\n\nsplit 0   32 upcast # rows\n retype 1 thread;reorder( 3,0 ,4,)\r\nstage 1 (2,3)\n"
-    text += "stage 2 (7,)\n\tpad 2 8;"
+    text += "stage 2 (7,)\n\tpad 2 8;hold 2(5,6);"
     assert Schedule.parse(text) == Schedule(ACTIONS)
 
 
@@ -49,7 +50,7 @@ def test_every_axis_type_has_its_word(axis: AxisType) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("splt 0 4 upcast", 1, 1, "expected an action: split, retype, reorder, pad, stage"),
+        ("splt 0 4 upcast", 1, 1, "expected an action: split, retype, reorder, pad, stage, hold"),
         ("split 0 4 upcast; tile 1", 1, 19, "expected an action"),
         ("split 0 4 upcast\nsplit x 4 upcast", 2, 7, "expected a range, an integer"),
         ("split 0 4", 1, 10, "expected an axis: loop, reduce"),

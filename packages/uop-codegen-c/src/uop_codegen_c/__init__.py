@@ -14,7 +14,7 @@ from .passes import ORDER, PASSES, lowering
 from .render import render
 from .schedule import Schedule, apply_schedule
 from .schedule_legal import ScheduleError
-from .schedule_memory import Pad, Stage
+from .schedule_memory import Hold, Pad, Stage
 from .settings import settings
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "CpuBackend",
     "Dialect",
     "Freedoms",
+    "Hold",
     "KernelSource",
     "Machine",
     "Opening",

@@ -62,3 +62,15 @@ class Loops:
 def inside(load: UOp, outputs: tuple[UOp, ...]) -> list[UOp]:
     """The ranges of reductions that a load depends on."""
     return [q for q in open_ranges(load) if q not in outputs]
+
+
+def innermost(root: UOp) -> list[UOp]:
+    """The ENDs of a program that close stores, and no other loops of stores."""
+    ends = [n for n in root.toposort() if n.op is Ops.END]
+    bodies = [(end, end.src[0].src if end.src[0].op is Ops.SINK else end.src[:1]) for end in ends]
+    return [end for end, body in bodies if all(n.op is Ops.STORE for n in body)]
+
+
+def sums(end: UOp) -> list[int]:
+    """The number of the innermost range of each reduction in a loop nest."""
+    return [int(n.src[-1].arg[0]) for n in end.toposort() if n.op is Ops.REDUCE]

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from math import prod
 
-from uop_ir import AxisType, Limits, Ops, UOp, settings
+from uop_ir import AxisType, Limits, Ops, UOp, settings, toposort
 from uop_rewrite import graph_rewrite, symbolic
 
 from .actions import Checked, Reorder, Retype, Split
 from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
-from .nests import Loops, inside, stride, work
+from .nests import Loops, innermost, inside, stride, sums, work
 from .schedule import Schedule, apply_schedule
 from .schedule_legal import extent, find_range, holds_scratch
-from .schedule_memory import Stage
+from .schedule_memory import Hold, Stage
 from .text_size import LIMIT, characters
-from .tile_shape import best_tile
+from .tile_shape import best_tile, total_cycles
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
 THREAD_WORK = 200_000
@@ -34,6 +34,8 @@ ACCUMULATORS = 4
 #: An operand is packed if it is of more bytes than this, which a first cache keeps, and so many rows read it; more
 #: where it is contiguous already and each of several parts is packed anew, as in a convolution.
 PACKED_BYTES, PACKED_ROWS, PACKED_ROWS_OF_PARTS = 16_384, 32, 96
+#: How many times faster the tile must be that is had by holding its sums in memory.
+HOLD_GAIN = 1.15
 
 
 def optimize(
@@ -139,19 +141,24 @@ class Scheduler:
             or any(n.op is Ops.STORE and stride(n, r) is None for n in loops.end.toposort())
         ):
             return False
-        height, vectors = self.shape_of_tile(loops, row, r, lanes, depth)
+        summed, *more = sums(loops.end)
+        may_hold = row == behind[-1] and not more
+        height, vectors, hold = self.tile_of_products(loops, row, r, lanes, depth, may_hold)
         width = lanes * vectors
         if depth * width > Limits.local_memory:
             return False
-        piece, tail = self.cut(before, last, behind, width)
+        around, piece, tail = self.cut(before, last, behind, width, depth)
         for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed}.items():
-            copy = next_number(self.root) + len(order)
+            copy = next_number(self.root) + len(around) + len(order)
             self.settle()
-            self.do(Stage(slot, (*sorted(int(q.arg[0]) for q in order), piece)))
+            self.do(Stage(slot, (*around, *sorted(int(q.arg[0]) for q in order), piece)))
             if all(stride(n, r, lanes) == 1 for n in packed if n.src[0].src[0].arg.slot == slot):
                 self.vectors(copy, lanes)
-        self.vectors(piece, lanes)
-        self.rows(row, height)
+        if hold:
+            self.hold(summed, row, height, lanes)
+        else:
+            self.vectors(piece, lanes)
+            self.rows(row, height)
         if tail is not None:
             ends = [[int(q.arg[0]) for q in n.src[1:]] for n in self.root.src if n.op is Ops.END]
             (rest,) = [n for n in ends if tail in n]
@@ -160,19 +167,40 @@ class Scheduler:
             self.nest(rest, 1 << (extent(find_range(self.root, tail)).bit_length() - 1))
         return True
 
-    def cut(self, before: list[int], last: int, behind: list[int], width: int) -> tuple[int, int | None]:
-        """Put the last axis around those `behind`, in pieces: the number of a piece, and of the loop over the rest."""
+    def tile_of_products(
+        self, loops: Loops, row: int, last: UOp, lanes: int, depth: int, may_hold: bool
+    ) -> tuple[int, int, bool]:
+        """Rows and vectors of a tile, and whether it is had by holding its sums in memory."""
+        plain = held = self.shape_of_tile(loops, row, last, lanes, depth)
+        if may_hold:
+            held = self.shape_of_tile(loops, row, last, lanes, depth, held=True)
+        height, width = extent(find_range(self.root, row)), extent(last)
+        now, then = (total_cycles(*tile, height, width, lanes) for tile in (plain, held))
+        return (*held, True) if now > HOLD_GAIN * then else (*plain, False)
+
+    def cut(
+        self, before: list[int], last: int, behind: list[int], width: int, depth: int
+    ) -> tuple[tuple[int, ...], int, int | None]:
+        """Cut the last axis into pieces that are packed: the loop over those that are packed together, each, the rest.
+
+        All together, in front of the loops `behind`, where they fit memory and leave no rest: so these write row by row.
+        Else each by itself, around these loops.
+        """
         size = extent(find_range(self.root, last))
+        if not before and size > width and size % width == 0 and depth * size <= Limits.local_memory:
+            outer = next_number(self.root)
+            self.do(Split(last, width, AxisType.LOOP))
+            return (outer,), outer + 1, None
         if size == width:
             self.do(Reorder((*before, *behind, last)))
-            return last, None
+            return (), last, None
         # outermost, so that the rest is a nest of its own
         self.do(Reorder((last, *before, *behind)))
         outer = next_number(self.root)
         self.do(Split(last, width, AxisType.LOOP))
         pieces = (outer,) if size >= 2 * width else ()
         self.do(Reorder((*before, *pieces, *behind, outer + 1)))
-        return outer + 1, outer + 2 if size % width > 1 else None
+        return (), outer + 1, outer + 2 if size % width > 1 else None
 
     def vectors(self, number: int, lanes: int) -> None:
         """Make vectors of a range whose size they divide, side by side in registers."""
@@ -188,6 +216,28 @@ class Scheduler:
             self.split(number, height, AxisType.UPCAST)
             if size % height > 1:
                 self.do(Retype(tail, AxisType.UPCAST))
+
+    def hold(self, summed: int, number: int, height: int, lanes: int) -> None:
+        """Hold tiles of what is summed over a range, of so many values of another; what is made of them is not copied."""
+        others = [end for end in innermost(self.root) if summed not in sums(end)]
+        first = next_number(self.root)
+        rows = {number}
+        if 1 < height < extent(find_range(self.root, number)):
+            self.split(number, height, AxisType.LOOP)
+            rows = {first + 1, first + 2}
+        for end in innermost(self.root):
+            if end in others:
+                continue
+            ranges = [int(q.arg[0]) for q in end.src[1:]]
+            tile = [n for n in ranges if n in rows or n == ranges[-1]]
+            (summed,) = sums(end)
+            self.do(Reorder((*(n for n in ranges if n not in tile), *tile)))
+            own = range(next_number(self.root), next_number(self.root) + len(tile))
+            self.do(Hold(summed, tuple(tile)))
+            for row in own[:-1]:
+                self.do(Retype(row, AxisType.UPCAST))
+            self.vectors(own[-1], lanes)
+            self.split(tile[-1], lanes, AxisType.VECTOR)
 
     def threads(self) -> None:
         """Share the outermost axis of each nest that is worth the start of threads."""
@@ -304,12 +354,25 @@ class Scheduler:
         return None
 
     def shape_of_tile(
-        self, loops: Loops, row: int | None, last: UOp, lanes: int, depth: int = 0
+        self,
+        loops: Loops,
+        row: int | None,
+        last: UOp,
+        lanes: int,
+        depth: int = 0,
+        *,
+        held: bool = False,
     ) -> tuple[int, int]:
-        """Rows and vectors of a tile. With `depth`, bytes of a column to be packed, rows may be left over."""
+        """Rows and vectors of a tile. With `depth`, bytes of a column to be packed, rows may be left over.
+
+        `held`: of sums in memory, so that what is made of them is not copied.
+        """
         r = None if row is None else find_range(self.root, row)
         height, width = 1 if r is None else extent(r), extent(last)
-        nodes = loops.end.toposort()
+        copied, once = list(loops.end.toposort()), list[UOp]()
+        if held:
+            within = toposort(loops.reductions)
+            copied, once = list(within), [n for n in copied if n not in within]
 
         def allowed(rows: int, vectors: int) -> bool:
             if (height % rows and not depth) or depth * lanes * vectors > Limits.local_memory:
@@ -318,6 +381,8 @@ class Scheduler:
             copies = {last: vectors + (rest > 0) + (rest >= lanes) + (rest % lanes).bit_count()}
             if r is not None:
                 copies[r] = rows + height % rows
-            return characters(nodes, copies, last, lanes) <= self.limit
+            tails = 2 if r is not None and height % rows else 1
+            text = characters(copied, copies, last, lanes) + tails * characters(once, {}, last, lanes)
+            return text <= self.limit
 
         return best_tile(height, width, lanes, self.machine.registers, allowed)

@@ -16,7 +16,7 @@ from .nests import work
 from .optimize import THREAD_WORK
 from .schedule import Schedule, apply_schedule
 from .schedule_legal import closers, extent, find_range
-from .schedule_memory import Pad, Stage
+from .schedule_memory import Hold, Pad, Stage
 
 
 def reasons(root: UOp, schedule: Schedule, free: Freedoms, machine: Machine) -> Iterator[str]:
@@ -67,6 +67,11 @@ def _stage(root: UOp, action: Stage, machine: Machine) -> str:
     return f"{nbytes:,} bytes of argument {action.slot} are copied in the order of their use, and used again"
 
 
+def _hold(root: UOp, action: Hold, machine: Machine) -> str:
+    count = prod(extent(find_range(root, n)) for n in action.numbers)
+    return f"{count} sums go to memory, from which what is made of them takes one vector after the other"
+
+
 def _reorder(root: UOp, action: Reorder, machine: Machine) -> str:
     return "what is inside finds the caches as what is outside has filled them"
 
@@ -79,6 +84,7 @@ REASONS: dict[type[Any], Callable[[UOp, Any, Machine], str]] = {
     Split: _axis,
     Retype: _axis,
     Stage: _stage,
+    Hold: _hold,
     Reorder: _reorder,
     Pad: _pad,
 }

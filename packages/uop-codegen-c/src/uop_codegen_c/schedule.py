@@ -2,7 +2,7 @@
 
     schedule = [ action ] { ( ";" | newline ) [ action ] }
     action   = "split" range factor axis | "retype" range axis | "reorder" ranges
-             | "pad" range multiple | "stage" argument ranges
+             | "pad" range multiple | "stage" argument ranges | "hold" range ranges
     ranges   = "(" range { "," range } [ "," ] ")"
     axis     = "loop" | "reduce" | "thread" | "upcast" | "vector" | "unroll" | "global" | "local" | "warp" | "group"
 
@@ -21,7 +21,7 @@ from uop_rewrite import ANY, Pattern, Rule, RuleSet, graph_rewrite
 from .actions import Action, Checked, Reorder, Retype, Split
 from .freedoms import Freedoms
 from .schedule_legal import ScheduleError
-from .schedule_memory import Pad, Stage
+from .schedule_memory import Hold, Pad, Stage
 
 TOKEN = re.compile(r"\d+|\w+|\S")
 
@@ -169,4 +169,5 @@ ACTIONS: dict[str, Callable[[_Reader], Action]] = {
     "reorder": lambda read: Reorder(read.ranges()),
     "pad": lambda read: Pad(read.integer("a range"), read.integer("a multiple")),
     "stage": lambda read: Stage(read.integer("an argument"), read.ranges()),
+    "hold": lambda read: Hold(read.integer("a range"), read.ranges()),
 }

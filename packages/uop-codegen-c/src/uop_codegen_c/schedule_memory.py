@@ -1,4 +1,4 @@
-"""Actions on memory: stage a tile of an operand in the order of its use, pad a range to a multiple. Week 6."""
+"""Actions on memory: stage a tile of an operand in the order of its use, hold a tile of sums, pad a range. Week 6."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Limits, Ops, UOp, flatt
 
 from .actions import Checked, check_distinct, in_brackets
 from .loops import in_order, memory_of, next_number, next_slot, open_ranges
-from .schedule_legal import ScheduleError, carries, closers, constant, find_range
+from .schedule_legal import ScheduleError, carries, closers, constant, find_range, holds_scratch
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,7 @@ class Stage(Checked):
 
     def act(self, root: UOp) -> UOp:
         ranges = tuple(find_range(root, n) for n in self.numbers)
-        shape = tuple(int(r.src[0].value) for r in ranges)
-        size = prod(shape)
-        first = next_number(root)
-        slot = next_slot(root)
-        own = tuple(UOp.range(s, first + i) for i, s in enumerate(shape))
-        replaced: dict[UOp, UOp] = {}
-        for load in self._loads(root, ranges):
-            outer = in_order(open_ranges(load) - frozenset(ranges))
-            memory = UOp.alloc(slot + len(replaced), size, load.dtype, AddrSpace.LOCAL)
-            fill = load.substitute(dict(zip(ranges, own, strict=True)))
-            place = memory.after(*outer)
-            filled = place.after(place.index(flatten(shape, own)).store(fill).end(*own))
-            replaced[load] = filled.index(flatten(shape, ranges)).load()
-        return root.substitute(replaced)
+        return root.substitute(_in_local_memory(root, self._loads(root, ranges), ranges))
 
     def _loads(self, root: UOp, ranges: tuple[UOp, ...]) -> list[UOp]:
         """The loads of the argument that depend on all of the ranges."""
@@ -75,6 +62,72 @@ class Stage(Checked):
             and n.src[0].src[0].arg.slot == self.slot
             and set(ranges) <= open_ranges(n)
         ]
+
+
+@dataclass(frozen=True)
+class Hold(Checked):
+    """Put what a reduction over range `number` gives for some ranges around it into local memory, in their order.
+
+    So it is computed in loops of its own, with ranges of their own, and what is made of it in the loops that are there:
+    a tile of accumulators can be larger than what the expression behind it leaves room for.
+    """
+
+    indexes = True
+
+    number: int
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"hold {self.number} {in_brackets(self.numbers)}"
+
+    def check(self, root: UOp) -> None:
+        check_distinct(self.numbers, "hold")
+        r = find_range(root, self.number)
+        ranges = tuple(find_range(root, n) for n in self.numbers)
+        size = prod(constant(q, "hold") for q in ranges)
+        held = [n for n in closers(root, r) if n.op is Ops.REDUCE]
+        if not held:
+            raise ScheduleError(f"hold: range {self.number} is of no reduction")
+        for node in held:
+            if not set(ranges) <= open_ranges(node):
+                raise ScheduleError(
+                    f"hold: a reduction over range {self.number} does not depend on the ranges {list(self.numbers)}"
+                )
+            if any(n in held for n in node.src[0].toposort()):
+                raise ScheduleError(f"hold: a reduction over range {self.number} stands within another")
+        for q in ranges:
+            if any(n.op is Ops.END and _stored_by(n).op is Ops.ALLOC for n in closers(root, q)):
+                raise ScheduleError(f"hold: range {q.arg[0]} fills scratch memory")
+            if holds_scratch(root, q):
+                raise ScheduleError(f"hold: scratch memory is filled inside of range {q.arg[0]}")
+            if any(n.op is Ops.REDUCE for n in closers(root, q)):
+                raise ScheduleError(f"hold: range {q.arg[0]} is of a reduction")
+        nbytes = size * sum(n.dtype.itemsize for n in held)
+        if nbytes > Limits.local_memory:
+            raise ScheduleError(f"hold: a tile of {nbytes} bytes", remedy=f"at most {Limits.local_memory}")
+
+    def act(self, root: UOp) -> UOp:
+        ranges = tuple(find_range(root, n) for n in self.numbers)
+        r = find_range(root, self.number)
+        held = [n for n in closers(root, r) if n.op is Ops.REDUCE]
+        return root.substitute(_in_local_memory(root, held, ranges))
+
+
+def _in_local_memory(root: UOp, values: list[UOp], ranges: tuple[UOp, ...]) -> dict[UOp, UOp]:
+    """For each value a load from local memory that is filled over ranges like these, in their order."""
+    shape = tuple(int(r.src[0].value) for r in ranges)
+    first = next_number(root)
+    slot = next_slot(root)
+    own = tuple(UOp.range(s, first + i) for i, s in enumerate(shape))
+    loads: dict[UOp, UOp] = {}
+    for value in values:
+        outer = in_order(open_ranges(value) - frozenset(ranges))
+        memory = UOp.alloc(slot + len(loads), prod(shape), value.dtype, AddrSpace.LOCAL)
+        fill = value.substitute(dict(zip(ranges, own, strict=True)))
+        place = memory.after(*outer)
+        filled = place.after(place.index(flatten(shape, own)).store(fill).end(*own))
+        loads[value] = filled.index(flatten(shape, ranges)).load()
+    return loads
 
 
 @dataclass(frozen=True)

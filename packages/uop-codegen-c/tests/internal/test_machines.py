@@ -57,6 +57,13 @@ def softmax(x: UOp) -> UOp:
     return e / spread(e.reduce(Ops.ADD, 1), n)
 
 
+def long_expression(x: UOp) -> UOp:
+    """Integers again; so long that not many copies of it have room."""
+    for _ in range(6):
+        x = (x < 0.0).where(x * 3.0 - 1.0, (x > 1.0).where(2.0 - x, x + 1.0)).alu(Ops.TRUNC)
+    return x
+
+
 KERNELS: dict[str, UOp] = {
     "matmul": kernel(matmul(param(1, (24, 33)), param(2, (33, 70)))),
     "matmul of a transpose": kernel(matmul(param(1, (24, 33)), param(2, (70, 33)).permute((1, 0)))),
@@ -68,6 +75,8 @@ KERNELS: dict[str, UOp] = {
         + param(1, (5, 64)).pad(((1, 1), (1, 1))).shrink(((2, 7), (2, 66)))
     ),
     "packed": kernel(matmul(param(1, (67, 65)), param(2, (65, 77)))),
+    "packed whole, a long expression behind": kernel(long_expression(matmul(param(1, (66, 64)), param(2, (64, 96))))),
+    "packed, a long expression behind": kernel(long_expression(matmul(param(1, (49, 65)), param(2, (65, 77))))),
     "packed from a transpose": kernel(matmul(param(1, (50, 100)), param(2, (45, 100)).permute((1, 0)))),
     "convolution": kernel(convolution(param(1, (2, 6, 32)), param(2, (12, 18)))),
     "softmax": kernel(softmax(param(1, (3, 100)))),
@@ -135,6 +144,19 @@ def test_a_large_product_packs_what_all_rows_read(run_cpu: Callable[..., Any]) -
     given = [np.zeros(rows * columns), x.reshape(-1), w.reshape(-1)]
     got = run_cpu(body, [a.astype(np.float32) for a in given])[0]
     np.testing.assert_array_equal(got.reshape(rows, columns), x @ w)
+
+
+def test_a_product_with_much_behind_it_holds_its_sums() -> None:
+    """A tile of 6 rows and 2 vectors all the same, and the expression stands once; pieces lie within the rows."""
+    root = next(
+        root for name, root in stages(KERNELS["packed whole, a long expression behind"]) if name == "bounds"
+    )
+    schedule, _ = optimize.choose(root, Freedoms(), Machine(32, 16, 2))
+    text = str(schedule)
+    assert text.startswith("split 1 16 loop; stage 2 (3, 2, 4)")
+    assert "split 0 6 loop; reorder (10, 3, 11, 4)" in text
+    assert "hold 2 (11, 4); retype 12 upcast; retype 13 upcast; split 13 8 vector; split 4 8 vector" in text
+    assert text.endswith("retype 10 thread")
 
 
 def test_rows_of_a_tile_share_the_vectors_that_are_loaded() -> None:

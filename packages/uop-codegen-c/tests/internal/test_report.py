@@ -64,6 +64,8 @@ def test_every_action_has_a_reason() -> None:
     assert said["retype 3 thread"].startswith("2 threads share ")
     (rest,) = reasons(root, Schedule.parse("split 2 6 upcast"), Freedoms(), Machine(32, 16, 2))
     assert rest.endswith("for the one before; 4 of 64 are left for loops of their own")
+    (held,) = reasons(root, Schedule.parse("hold 2 (0, 1)"), Freedoms(), Machine(32, 16, 2))
+    assert held.startswith("hold 2 (0, 1): 4096 sums go to memory")
 
 
 def test_the_roofline_is_the_greater_of_two_times() -> None:
