@@ -23,7 +23,7 @@ from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings
 
-#: Each access calls a function, that of ours and no library's; a copy of a vector is one access; a line is in the object.
+#: Each access calls a function, of ours and no library's; a copy of a vector is one access; the object knows its lines.
 FLAGS = (
     "-fsanitize=thread",
     "-nodefaultlibs",
@@ -44,7 +44,7 @@ Rows: TypeAlias = list[list[str]]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a kernel does wrong: its kind, the line of the text, and what happens in which block and thread."""
+    """Something that a kernel does wrong: its kind, the line of the text, and what happens in which thread."""
 
     kind: str
     line: int
@@ -55,8 +55,8 @@ class Finding:
 class Cost:
     """What the accesses of a line cost: of one space (`global`, `shared`) and one direction (`load`, `store`).
 
-    `requests` of warps have `moved` sectors of 32 bytes of global memory, or have taken as many rounds of shared memory;
-    `ideal` is how few would do for the bytes that were asked for.
+    `requests` of warps have `moved` sectors of 32 bytes of global memory, or taken as many rounds of shared memory; `ideal`
+    is how few would do for the bytes that were asked for.
     """
 
     line: int

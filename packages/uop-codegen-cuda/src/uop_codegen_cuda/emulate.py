@@ -51,7 +51,8 @@ class EmuKernel:
         """Run it on memory at these addresses, in the order of its arguments, with these values of its scalar PARAMs.
 
         The order of the threads is that of the settings. Raises BoundsError for a variable outside of its bounds,
-        BackendError for a block of more threads than 1024 or its launch bound, and where threads wait for others that never come.
+        BackendError for a block of more threads than 1024 or its launch bound, and where threads wait for others that
+        never come.
         """
         launch(self.source, self.function, addresses, scalars, fibers=bool(WAITS.search(self.source.text)))
 
@@ -127,9 +128,7 @@ def device_text(name: str) -> str:
 
 
 def _bits(param: UOp, value: float) -> int:
-    """The value of a scalar as a kernel reads it, its low bytes first. Raises BoundsError, and VerifyError for one of
-    another type.
-    """
+    """The value of a scalar as a kernel reads it, low bytes first. Raises BoundsError, VerifyError for a wrong type."""
     if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
         name, low, high = param.arg.name, param.arg.min, param.arg.max
         raise BoundsError(f"variable {name} is {value}, outside of {low} to {high}")

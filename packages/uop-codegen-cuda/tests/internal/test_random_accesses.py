@@ -148,7 +148,8 @@ def checked() -> dict[str, list[Checked]]:
     """In each space of memory, programs in each order of their threads: all are compiled together."""
     if shutil.which("g++") is None:
         pytest.skip("no g++ to compile CUDA text with (apt install g++)")
-    programs = [last_reader(*o) for o in OTHERS] + [random_steps(Random(seed)) for seed in range(KERNELS)]  # noqa: S311  a test's numbers
+    programs = [last_reader(*o) for o in OTHERS]
+    programs += [random_steps(Random(seed)) for seed in range(KERNELS)]  # noqa: S311  a test's numbers
     named = {(space, n): f"{space}_{n}" for space in BLOCKS for n in range(len(programs))}
     compiled = compile_checked([kernel(name, programs[n], space) for (space, n), name in named.items()])
     found: dict[str, list[Checked]] = {space: [] for space in BLOCKS}

@@ -1,6 +1,7 @@
 /* A kernel that is checked: what the scheduler tells, what Python asks, and what the compiler calls. Week 8.
 
-Each load and store of a kernel compiled with -fsanitize=thread calls a function here, in place of a library's. */
+Each load and store of a kernel compiled with -fsanitize=thread calls a function here, in place of a
+library's. */
 #include <link.h>
 
 static std::string answer;

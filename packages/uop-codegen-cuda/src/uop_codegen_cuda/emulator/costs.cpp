@@ -1,9 +1,9 @@
 /* What the accesses of a kernel cost: how much memory moves for each, and how little could. Week 8.
 
-The lanes of a warp that execute an instruction together make one request: the n-th time that a thread comes to an
-instruction goes with the n-th time of the others. A request to global memory moves sectors of 32 bytes; one to shared
-memory takes as many rounds as the busiest of 32 banks, 4 bytes wide, has words, and lanes of 8 and 16 bytes come in
-halves and quarters of a warp. The ideal moves the bytes that were asked for, each once. */
+The lanes of a warp that execute an instruction together make one request: the n-th time that a thread comes
+to an instruction goes with the n-th time of the others. A request to global memory moves sectors of 32 bytes;
+one to shared memory takes as many rounds as the busiest of 32 banks, 4 bytes wide, has words, and lanes of 8
+and 16 bytes come in halves and quarters of a warp. The ideal moves the bytes that were asked for, each once. */
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,10 +26,10 @@ struct Request {
 
 static std::map<uintptr_t, Cost> costs;                   /* of an instruction */
 static std::unordered_map<uint64_t, uint32_t> times;      /* that a thread has come to an instruction, in this block */
-static std::unordered_map<uint64_t, Request> requests;    /* that are not complete, of an instruction, a warp and a time */
+static std::unordered_map<uint64_t, Request> requests;    /* incomplete, of an instruction, warp and time */
 
-/* How many units of memory some lanes touch; with banks, how many of them the busiest bank has. An access lies within one
-unit, or is made of whole ones. */
+/* How many units of memory some lanes touch; with banks, how many of them the busiest bank has. An access
+lies within one unit, or is made of whole ones. */
 static unsigned touched(const Request &request, unsigned size, unsigned from, unsigned lanes, unsigned unit, bool banks)
 {
     uintptr_t units[WARP * LARGEST / BANK];

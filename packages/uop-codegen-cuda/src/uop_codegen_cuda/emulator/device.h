@@ -1,4 +1,5 @@
-/* What the text of a CUDA kernel stands on where it is C++ for a CPU: words, indices, barriers, shuffles, vectors. Week 7. */
+/* What the text of a CUDA kernel stands on where it is C++ for a CPU: words, indices, barriers, shuffles,
+vectors. Week 7. */
 #define __global__
 #define __device__
 #define __host__
@@ -37,7 +38,8 @@ void emu_give(const void *value, unsigned size, unsigned mask, unsigned line);
 void emu_take(void *value, unsigned size, unsigned lane, unsigned mask, unsigned line);
 unsigned emu_ballot(int predicate, unsigned mask, unsigned line);
 void emu_atomic(int begins);
-const char *emu_launch(void (*kernel)(void *const *), void *const *args, const long long *launch, char *shared, char *shared_end);
+const char *emu_launch(void (*kernel)(void *const *), void *const *args, const long long *launch,
+                       char *shared, char *shared_end);
 extern char __start_gpu_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_gpu_shared[] __attribute__((weak, visibility("hidden")));
 }

@@ -1,15 +1,16 @@
 /* What the accesses of a kernel do wrong: races, bounds, alignment, memory that nobody has written. Week 8.
 
-For each byte there is a record of who wrote it last, and who has read it since: accesses of two threads to one byte, one of
-them a write, race unless something orders them, in whatever order they have come here. Barriers order the threads of a
-block, __syncwarp those of a warp, and nothing orders blocks. (Epochs in place of vector clocks: Flanagan and Freund,
-FastTrack, 2009.) */
+For each byte there is a record of who wrote it last, and who has read it since: accesses of two threads to
+one byte, one of them a write, race unless something orders them, in whatever order they have come here.
+Barriers order the threads of a block, __syncwarp those of a warp, and nothing orders blocks. (Epochs in place
+of vector clocks: Flanagan and Freund, FastTrack, 2009.) */
 #include <stdarg.h>
 #include <vector>
 
 enum { FINDINGS = 1000, NEAR = 4096 };
 
-/* When an access was: the block, and how many barriers of the block and of the warp had been. Blocks count from 1. */
+/* When an access was: the block, and how many barriers of the block and of the warp had been. Blocks count
+from 1. */
 struct Access {
     uint32_t block, phase, warp_phase;
     uint16_t thread;

@@ -1,8 +1,9 @@
-/* Blocks and threads of a GPU on one CPU thread: the order in which they run, barriers, and what a warp exchanges. Week 7.
+/* Blocks and threads of a GPU on one CPU thread: the order in which they run, barriers, and what a warp
+exchanges. Week 7.
 
-Blocks run one after the other. Where a kernel has a barrier or a shuffle, each thread of a block is a fiber with a stack of
-its own, and runs to the next one; else a thread is a call. ucontext enters a fiber for the first time; setjmp and
-longjmp, which make no system call, go to and fro from then on. */
+Blocks run one after the other. Where a kernel has a barrier or a shuffle, each thread of a block is a fiber
+with a stack of its own, and runs to the next one; else a thread is a call. ucontext enters a fiber for the
+first time; setjmp and longjmp, which make no system call, go to and fro from then on. */
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -109,8 +110,8 @@ static void run_fiber(unsigned number)
     setcontext(&first);
 }
 
-/* Lanes of a warp that wait for each other go on when all that the mask names are there; those that have ended are not
-missed. */
+/* Lanes of a warp that wait for each other go on when all that the mask names are there; those that have
+ended are not missed. */
 static void release(unsigned mask)
 {
     const unsigned begin = current / WARP * WARP;
@@ -239,8 +240,8 @@ static const char *run_block(unsigned *numbers, int64_t order)
     return NULL;
 }
 
-/* `launch`: the grid and the block in x, y, z; order, seed, whether threads need fibers. What is wrong, or NULL. Shared memory
-begins as NaN, or -1. */
+/* `launch`: the grid and the block in x, y, z; order, seed, whether threads need fibers. What is wrong, or
+NULL. Shared memory begins as NaN, or -1. */
 extern "C" const char *emu_launch(void (*kernel)(void *const *), void *const *args, const long long *launch,
                                   char *shared, char *shared_end)
 {
