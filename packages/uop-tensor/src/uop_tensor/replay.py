@@ -116,16 +116,21 @@ class Replay:
         """The values that are no states, as they are stored."""
         assert self.program is not None
         memory = self._memory.copy()
+        held: list[
+            UOp
+        ] = []  # one reference more to the BUFFER of each argument: a state that is one is not alone
         try:
             for place, number in self._given:
                 value = tensors[number].uop
                 while value.op is RESHAPE:
                     value = value.src[0]
                 memory[place] = value.memo["memory"].handle
+                held.append(value)
         except KeyError:  # it is no BUFFER
             realize_all(tensors)
+            held = [base(t.uop) for t in tensors]
             for place, number in self._given:
-                memory[place] = handle(base(tensors[number].uop))
+                memory[place] = handle(held[number])
         if self._around:
             handles = self.outside.memory(tensors)
             for place, number in self._around:

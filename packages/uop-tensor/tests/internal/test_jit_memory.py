@@ -178,6 +178,22 @@ def test_a_state_that_shared_its_value_with_another_tensor_has_parted_from_it() 
         assert [t.item() for t in (a, b, c)] == values
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_state_that_is_an_argument_too(lazy: bool) -> None:
+    w = Tensor(np.arange(3.0))
+    w = w + 0.0 if lazy else w
+
+    @jit
+    def step(x: Tensor) -> None:
+        w.assign(w * 0.5 + x.flip((0,)))
+
+    wanted = np.arange(3.0)
+    for _ in range(4):
+        step(w)
+        wanted = wanted * 0.5 + wanted[::-1]
+        np.testing.assert_array_equal(w.numpy(), wanted)
+
+
 def test_a_thread_waits_while_another_one_traces() -> None:
     """Its tensors are made of what was there, not of placeholders; what it stores, draws and replays comes afterwards."""
     w, v = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
