@@ -99,6 +99,24 @@ def test_what_one_schedule_does_to_the_process_is_no_fault_of_the_others(
     assert capsys.readouterr().out == "other results than by the schedule that is chosen: retype 1 unroll\n"
 
 
+def test_only_what_is_right_has_a_time() -> None:
+    class Three:
+        """A bench with a program that is right, one that is wrong, and one that is none."""
+
+        def programs(self, schedules: list[Schedule]) -> list[str | None]:
+            return ["right", "wrong", None]
+
+        def right(self, program: str) -> bool:
+            return program == "right"
+
+        def seconds(self, program: str) -> float:
+            return 0.5
+
+    told: list[object] = []
+    tune_worker.ANSWERS["measure"](Three(), [NONE] * 3, told.append)  # type: ignore[arg-type]
+    assert told == ["ready", 0.5, "wrong", None]
+
+
 def test_large_arguments_are_refused() -> None:
     with pytest.raises(UopError, match="tune: a kernel with 4294967304 bytes of arguments"):
         Worker(sums(2, 1 << 29), Freedoms())
