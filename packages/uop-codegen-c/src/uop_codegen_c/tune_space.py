@@ -11,11 +11,12 @@ from uop_ir import AxisType, Ops, UOp
 
 from .actions import Action, Reorder, Retype, Split
 from .freedoms import Freedoms
+from .loops import in_order, open_ranges
 from .machine import Machine
 from .optimize import choose
 from .schedule import Schedule, apply_schedule
 from .schedule_legal import ScheduleError, extent
-from .schedule_memory import Stage
+from .schedule_memory import Hold, Stage
 
 #: A schedule, and the program after it: two with the same program are one.
 Scheduled: TypeAlias = "tuple[Schedule, UOp]"
@@ -101,7 +102,7 @@ def actions(root: UOp) -> Iterator[Action]:
         yield from (Retype(number, a) for a in (AxisType.THREAD, AxisType.VECTOR) if extent(r) > 1)
         yield from (Split(number, f, AxisType.VECTOR) for f in (8, 16, 4))
         yield from (Split(number, f, a) for a, factors in FACTORS.items() for f in factors)
-    yield from chain(_reorders(order), _stages(order, ranges))
+    yield from chain(_reorders(order), _stages(order, ranges), _holds(order))
 
 
 def _reorders(order: Iterable[UOp]) -> Iterator[Action]:
@@ -119,3 +120,11 @@ def _stages(order: Iterable[UOp], ranges: list[UOp]) -> Iterator[Action]:
     slots = [n.src[0].src[0].arg.slot for n in order if n.op is Ops.LOAD and n.src[0].src[0].op is Ops.PARAM]
     for slot, r in product(dict.fromkeys(slots), ranges):
         yield Stage(slot, (*(q for q in reduced if q != r.arg[0]), int(r.arg[0])))
+
+
+def _holds(order: Iterable[UOp]) -> Iterator[Action]:
+    """What each reduction gives for the innermost one or two of the ranges around it, held."""
+    for n in order:
+        if n.op is Ops.REDUCE:
+            around = [int(r.arg[0]) for r in in_order(open_ranges(n))]
+            yield from (Hold(int(n.src[1].arg[0]), tuple(around[-k:])) for k in (1, 2) if k <= len(around))

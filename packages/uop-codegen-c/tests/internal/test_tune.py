@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, Schedule, Split, settings, stages, tune
+from uop_codegen_c import Freedoms, Hold, Retype, Schedule, Split, Stage, settings, stages, tune
 from uop_codegen_c.machine import Machine
 from uop_codegen_c.optimize import choose
 from uop_codegen_c.tune_space import changed, extended, legal_part, variants
@@ -140,6 +140,7 @@ def test_every_schedule_of_the_space_is_legal() -> None:
     chosen = choose(root, free, MACHINE)[0]
     space = [*variants(root, free, MACHINE), *changed(root, chosen, free), *extended(root, chosen, free)]
     assert len({program for _, program in space}) > 20
+    assert {type(action) for schedule, _ in space for action in schedule} == {Split, Retype, Stage, Hold}
     assert all(schedule.apply(root, free) is program for schedule, program in space)
     assert all(program is not root for _, program in extended(root, NONE, free))
 
