@@ -247,3 +247,20 @@ def test_what_stands_behind_a_property_is_looked_at_and_the_property_is_not() ->
     assert [ask(f), f.traces] == [3, 2]
     model.training = False
     assert [ask(f), f.traces] == [3, 3]
+
+
+def test_a_tensor_in_the_place_and_at_the_address_of_one_that_is_gone() -> None:
+    box = {"w": Tensor([2.0]).realize()}
+    same = box["w"].reshape(1)  # has the value of the one that is gone
+    f = jit(lambda x: x * box["w"])
+    assert ask(f) == 2
+    number = 2.0
+    for _ in range(20):
+        address, number = id(box["w"]), number + 1
+        for _ in range(10):  # the second one often stands where the first one was
+            box["w"] = Tensor([number]).realize()
+            if id(box["w"]) == address:
+                break
+        assert ask(f) == number
+        same = box["w"].reshape(1)
+    assert same.item() == number

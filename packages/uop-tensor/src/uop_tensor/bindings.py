@@ -40,6 +40,8 @@ class Bindings:
         self._functions = functions_of(function)
         self._watches: list[_Watch] = []
         self._ids: list[int] = []
+        self._alive: dict[int, weakref.ref[Tensor]] = {}
+        self._count = 0
         self._kept: list[Any] = []
         waiting: list[Any] = [function, *self._functions]
         seen = set(map(id, waiting))
@@ -84,6 +86,8 @@ class Bindings:
                 if place is not None and _now(place, key) is child:
                     places.setdefault(id(place), (place, []))[1].append(key)
                 objects[id(child)] = child
+                if isinstance(child, Tensor):  # another one may come to have the id of one that is gone
+                    self._alive[id(child)] = weakref.ref(child, partial(self._alive.pop, id(child)))
                 if named and id(child) not in leads and not isinstance(child, Tensor):
                     self._kept.append(child)  # an id is that of one object as long as it lives
         flags = {key: names for key, x in objects.items() if (names := _flags(x))}
@@ -96,10 +100,13 @@ class Bindings:
             self._watches.append((_held(objects[key]), _attributes(names)))
         self._edges.clear()
         self._ids = [*map(id, chain.from_iterable(self._read()))]
+        self._count = len(self._alive)
         return bool(self._watches)
 
     def hold(self) -> bool:
         """Whether all that is watched is what it was."""
+        if len(self._alive) != self._count:
+            return False
         try:
             return [*map(id, chain.from_iterable(self._read()))] == self._ids
         except (KeyError, IndexError, AttributeError, ValueError):  # it is gone
