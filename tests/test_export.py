@@ -237,6 +237,18 @@ def test_another_number_of_inputs_is_refused(count: int, tmp_path: Path) -> None
         export(jit(lambda x, y: x + y), [Tensor([1.0])] * count, tmp_path, "model")
 
 
+def test_a_result_in_two_places_has_both_names(tmp_path: Path) -> None:
+    def model(x: Tensor) -> dict[str, Tensor]:
+        y = x * 2
+        return {"a": y, "b": y, "same": x}
+
+    export(model, [Tensor(np.arange(3, dtype=np.float32), device="CPU")], tmp_path, "model")
+    make(tmp_path)
+    x = np.float32([1, -2, 3])
+    found = run(tmp_path, "model", {"x": x}, "output.a", "output.b", "output.same")
+    assert found == [(x * 2).tobytes(), (x * 2).tobytes(), x.tobytes()]
+
+
 def test_a_copy_between_devices_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UopError, match="model moves a tensor to another device"):
         export(lambda x: x.to("INTERP") + 1, [Tensor([1.0], device="CPU")], tmp_path, "model")

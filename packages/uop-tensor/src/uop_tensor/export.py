@@ -81,14 +81,14 @@ def export(
             raise JitError(f"{name}: the argument {n} does not fit an i32", remedy="give a tensor")
     device = next((t.device for t in given.tensors), None) or get_backend().name
     write = _exporter(device)
-    structure: Any = None
+    found: list[tuple[str, int]] = []
 
     def traced(*args: Any) -> tuple[Tensor, ...]:
-        """Each result as a tensor of its own: also what is an argument, or was there before."""
-        nonlocal structure
+        """Each result as a tensor of its own: also what is an argument, was there before, or stands in two places."""
         result = flatten(name, function(*args))
-        structure = result.structure
-        return tuple(type(t)._of(t.uop) for t in result.tensors)
+        leaves = result.structure[0].leaves(result.structure, "output")
+        found[:] = [(place, number) for what, place, number in leaves if what is TENSOR]
+        return tuple(type(t)._of(t.uop) for t in (result.tensors[number] for _, number in found))
 
     replay = trace(name, traced, given, exported=True)
     if replay.program is None or not replay.results:
@@ -106,8 +106,7 @@ def export(
         raise UopError(
             f"{name} assigns to its argument {tensors[replay.assigned[0]]}", remedy="return the new value"
         )
-    found = _first(structure[0].leaves(structure, "output"), TENSOR)
-    results = [found[n] for n in range(len(found))] if outputs is None else list(outputs)
+    results = [place for place, _ in found] if outputs is None else list(outputs)
     if len(results) != len(replay.results) or len(set(results)) != len(results):
         raise UopError(f"{name} gives {len(replay.results)} tensors, and the names of outputs are {results}")
     return write(
