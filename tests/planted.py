@@ -1,14 +1,12 @@
 """Plant each bug of planted.toml and planted_c.toml in a copy of its package, and show that the suites notice it.
 
-python tests/planted.py [WORD ...]      only bugs whose file or text has one of the words
-python tests/planted.py --check         only: does each text stand once in its file?
-
 The tests that are likely to fail run first, then all that decide for the package, up to the first failure. The exit
 code is 1 where a bug survives or its line is no longer there.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -110,11 +108,16 @@ def survives(bug: Bug, root: Path) -> bool:
         return passes(planted, [bug.tests]) and passes(planted, SUITES[bug.package])
 
 
-def main(arguments: Sequence[str]) -> int:
-    words = [a for a in arguments if not a.startswith("-")]
-    chosen = [b for b in bugs() if not words or any(w in b.file or w in b.before for w in words)]
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help="only bugs whose file or text has one of these"
+    )
+    parser.add_argument("--check", action="store_true", help="only: does each text stand once in its file?")
+    given = parser.parse_args()
+    chosen = [b for b in bugs() if not given.words or any(w in b.file or w in b.before for w in given.words)]
     wrong = [what for bug in chosen if (what := misplaced(bug))]
-    if wrong or "--check" in arguments:
+    if wrong or given.check:
         print("\n".join([*wrong, f"{len(chosen) - len(wrong)} of {len(chosen)} bugs have their place"]))
         return int(bool(wrong))
 
@@ -141,4 +144,4 @@ def report(bug: Bug, root: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -244,7 +244,7 @@ def test_a_result_in_two_places_has_both_names(tmp_path: Path) -> None:
 
     export(model, [Tensor(np.arange(3, dtype=np.float32), device="CPU")], tmp_path, "model")
     make(tmp_path)
-    x = np.float32([1, -2, 3])
+    x = np.array([1, -2, 3], np.float32)
     found = run(tmp_path, "model", {"x": x}, "output.a", "output.b", "output.same")
     assert found == [(x * 2).tobytes(), (x * 2).tobytes(), x.tobytes()]
 
