@@ -11,7 +11,7 @@ from . import value_sets as sets
 from .sizes import MOVING, few
 from .transfers import NOTHING, TRANSFERS, Transfer, truth, whole
 from .value_sets import ValueSet, value_set
-from .written import Fact, is_sum, said, span, written
+from .written import Fact, fact_as_written, is_sum, span, written
 
 #: A choice of more nodes is not looked at under its condition.
 FEW_NODES = 64
@@ -192,7 +192,7 @@ def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSe
     nodes = few(choice, FEW_NODES, gate=lambda n: n not in found) if found else None
     if nodes is None:
         return found.get(choice, known)
-    facts = [fact for fact in (said(part, holds) for part in parts) if fact is not None]
+    facts = [fact for fact in (fact_as_written(part, holds) for part in parts) if fact is not None]
     if nodes.isdisjoint(found) and not any(t in nodes for fact in facts for t, _ in fact.terms):
         return known
     if any(n.op in MOVING for n in nodes):

@@ -19,11 +19,8 @@ Bound = dict[str, UOp]
 CONVERSIONS = (Ops.CAST, Ops.BITCAST)
 _ARITHMETIC = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX)
 _BITWISE = (Ops.AND, Ops.OR, Ops.XOR)
-_RELATIONS = (
-    Ops.CMPLT,
-    Ops.CMPNE,
-    Ops.CMPEQ,
-)  # in an order, which the set of them has not: that of their addresses
+# in an order, which the set of them has not: that of their addresses
+_RELATIONS = (Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ)
 #: The ops that random terms are made of, by the kind of their result; what stands twice is twice as likely.
 GROWN: dict[Kind, tuple[Ops, ...]] = {
     Kind.INDEX: (*_ARITHMETIC, *_ARITHMETIC, Ops.NEG, Ops.WHERE, Ops.CAST),

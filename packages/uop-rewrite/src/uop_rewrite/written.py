@@ -10,8 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from uop_ir import Kind, Ops, UOp
 
-#: The terms of a sum without its constant and without a common factor, in their order; the first coefficient is
-#: positive.
+#: The terms of a sum without its constant, each with its coefficient.
 Terms: TypeAlias = "tuple[tuple[UOp, int], ...]"
 #: Both ends are included; None where there is none.
 Span: TypeAlias = "tuple[int | None, int | None]"
@@ -78,8 +77,8 @@ def written(*parts: tuple[UOp, int]) -> tuple[dict[UOp, int], int] | None:
     return {term: k for term, k in terms.items() if k}, constant
 
 
-def said(comparison: UOp, holds: bool) -> Fact | None:
-    """What a CMPLT or CMPEQ of indices that holds, or does not, says of a sum of two terms and more."""
+def fact_as_written(comparison: UOp, holds: bool) -> Fact | None:
+    """What a CMPLT or CMPEQ of indices that holds, or does not, says of a sum of two terms and more, as it is written."""
     x, y = comparison.src
     one_term = (y.op is Ops.CONST and not is_sum(x)) or (x.op is Ops.CONST and not is_sum(y))
     if one_term or x.dtype.kind is not Kind.INDEX or (comparison.op is Ops.CMPEQ and not holds):
