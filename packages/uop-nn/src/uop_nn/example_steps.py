@@ -47,5 +47,5 @@ def _image_step(name: str, argv: Sequence[str]) -> None:
 
 def _options(name: str, kind: type[Options], argv: Sequence[str], **fixed: str) -> Options:
     parser = CommandParser(prog=f"uopc explain {name}", allow_abbrev=False)
-    add_options(parser, kind)
+    add_options(parser, kind, without=fixed)
     return kind(**{**vars(parser.parse_args(argv)), **fixed})

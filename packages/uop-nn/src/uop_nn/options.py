@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -119,9 +119,11 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def add_options(parser: ArgumentParser, options: type[TrainOptions]) -> None:
-    """Add an option for each field. What is not given does not appear among the parsed arguments."""
+def add_options(parser: ArgumentParser, options: type[TrainOptions], without: Collection[str] = ()) -> None:
+    """Add an option for each field but those of these names. What is not given is not among the parsed arguments."""
     for f in fields(options):
+        if f.name in without:
+            continue
         about = f"{f.metadata['help']} (default {f.default})" if f.default != "" else f.metadata["help"]
         choices = f.metadata["choices"] or None
         metavar = "{" + ",".join(choices) + "}" if choices else "X"

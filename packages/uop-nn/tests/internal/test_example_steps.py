@@ -45,3 +45,5 @@ def test_the_step_trains_the_model(
 def test_options_of_another_model_are_refused() -> None:
     with pytest.raises(UopError, match="unrecognized arguments: --layers 2"):
         example_steps.mlp(["--layers", "2"])
+    with pytest.raises(UopError, match="unrecognized arguments: --model cnn"):
+        example_steps.mlp(["--model", "cnn"])
