@@ -2,12 +2,10 @@
 
 The lanes of a warp that execute an instruction together make one request: the n-th time that a thread comes
 to an instruction goes with the n-th time of the others. A request to global memory moves sectors of 32 bytes;
-one to shared memory takes as many rounds as the busiest of 32 banks, 4 bytes wide, has words, and lanes of 8
-and 16 bytes come in halves and quarters of a warp. The ideal moves the bytes that were asked for, each once. */
+one to shared memory takes as many wavefronts as the busiest of 32 banks, 4 bytes wide, has words, and lanes of
+8 and 16 bytes come in halves and quarters of a warp. The ideal moves the bytes that were asked for, each once. */
 #include <algorithm>
 #include <map>
-#include <set>
-#include <string>
 #include <unordered_map>
 
 enum { SECTOR = 32, BANKS = 32, BANK = 4, LARGEST = 16 };

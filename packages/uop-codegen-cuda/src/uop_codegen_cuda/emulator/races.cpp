@@ -4,7 +4,9 @@ For each byte there is a record of who wrote it last, and who has read it since:
 one byte, one of them a write, race unless something orders them, in whatever order they have come here.
 Barriers order the threads of a block, __syncwarp those of a warp, and nothing orders blocks. (Epochs in place
 of vector clocks: Flanagan and Freund, FastTrack, 2009.) */
+#include <set>
 #include <stdarg.h>
+#include <string>
 #include <vector>
 
 enum { FINDINGS = 1000, NEAR = 4096 };

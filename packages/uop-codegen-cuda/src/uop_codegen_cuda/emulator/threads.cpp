@@ -157,7 +157,7 @@ extern "C" void emu_barrier(unsigned line)
 
 extern "C" unsigned emu_lane(void) { return current % WARP; }
 
-extern "C" void emu_warp_barrier(unsigned mask, unsigned line) 
+extern "C" void emu_warp_barrier(unsigned mask, unsigned line)
 {
     if (checking)
         check_lanes(mask, current % WARP, line);
