@@ -5,7 +5,7 @@ from .cache import KernelSource, build
 from .compiler import Compiler
 from .cpu import CpuBackend
 from .dialect import Argument, Dialect, Opening
-from .freedoms import Freedoms
+from .freedoms import Freedoms, current_freedoms
 from .kernel import as_kernel
 from .linearize import linearize
 from .lower import generate, stages
@@ -40,6 +40,7 @@ __all__ = [
     "apply_schedule",
     "as_kernel",
     "build",
+    "current_freedoms",
     "generate",
     "linearize",
     "lowering",

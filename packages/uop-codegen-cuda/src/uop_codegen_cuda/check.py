@@ -8,7 +8,7 @@ import itertools
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +18,8 @@ import numpy.typing as npt
 from uop_codegen_c import KernelSource, build
 from uop_ir import BackendError, UOp, override
 
-from .emulate import LAUNCH, ORDERS, device_text, grid_of, launch, launcher, lock, runtime, with_sizes
+from .cuda_file import declared_parameters
+from .emulate import ORDERS, as_cpp, grid_of, launch, launcher, lock, runtime
 from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings
@@ -38,7 +39,7 @@ DECLARATION = re.compile(r"\b__shared__\b[^;{}]*;")
 #: A line of nm: place, size, kind, name.
 SYMBOL = re.compile(r"^(\w+) (?:(\w+) )?\w (.+)$", re.MULTILINE)
 ALIGNMENT = 256
-UNITS = {"global": "sectors", "shared": "rounds"}
+UNITS = {"global": "sectors", "shared": "wavefronts"}
 Rows: TypeAlias = list[list[str]]
 
 
@@ -55,8 +56,8 @@ class Finding:
 class Cost:
     """What the accesses of a line cost: of one space (`global`, `shared`) and one direction (`load`, `store`).
 
-    `requests` of warps have `moved` sectors of 32 bytes of global memory, or taken as many rounds of shared memory; `ideal`
-    is how few would do for the bytes that were asked for.
+    `requests` of warps have `moved` sectors of 32 bytes of global memory, or taken as many wavefronts of shared memory;
+    `ideal` is how few would do for the bytes that were asked for.
     """
 
     line: int
@@ -76,6 +77,11 @@ class Report:
     findings: tuple[Finding, ...]
     costs: tuple[Cost, ...]
 
+    def after(self, earlier: Report) -> Report:
+        """This report with what an earlier launch of the kernel did wrong too, of each kind and line the first."""
+        found = {(f.line, f.kind): f for f in (*self.findings, *earlier.findings)}
+        return replace(self, findings=tuple(found[key] for key in sorted(found)))
+
     def __str__(self) -> str:
         lines = self.source.text.splitlines()
         shape = [" x ".join(map(str, size)) for size in (self.grid, self.source.block)]
@@ -83,9 +89,9 @@ class Report:
         for f in self.findings:
             out += [f"line {f.line}: {f.kind}: {f.what}", f"    {_line(lines, f.line)}"]
         if self.costs:
-            out.append(" line access        requests   moved           ideal  times")
+            out.append(" line access        requests   moved              ideal  times")
         out += [
-            f"{c.line:5} {c.space} {c.direction:6}{c.requests:9} {c.moved:7} {UNITS[c.space]:7}"
+            f"{c.line:5} {c.space} {c.direction:6}{c.requests:9} {c.moved:7} {UNITS[c.space]:10}"
             f"{c.ideal:6} {c.moved / c.ideal:6.2f}  {_line(lines, c.line)}"
             for c in self.costs
         ]
@@ -159,16 +165,15 @@ class CheckedKernel:
 def compile_checked(sources: Sequence[CudaSource]) -> list[CheckedKernel]:
     """Kernels to be checked, compiled together: their names differ. Raises BackendError, as `emulate` does."""
     runtime()
-    paths = build([_as_cpp(source) for source in sources], cpp_compiler(*FLAGS))
+    paths = build([_unit(source) for source in sources], cpp_compiler(*FLAGS))
     return [CheckedKernel(s, path, launcher(path, s.name)) for s, path in zip(sources, paths, strict=True)]
 
 
-def _as_cpp(source: CudaSource) -> KernelSource:
-    """The text of a kernel as C++ of the same lines, with gaps between arrays in shared memory."""
+def _unit(source: CudaSource) -> KernelSource:
+    """The whole text of a kernel as C++ of the same lines, with gaps between arrays in shared memory."""
     numbers = itertools.count(1)
-    text = DECLARATION.sub(lambda found: f"{found[0]} {GAP.format(next(numbers))}", with_sizes(source))
-    whole = f'#line 1 "{source.name}.cu"\n{text}\n{LAUNCH.format(name=source.name)}'
-    return KernelSource(f"{source.name}_emu", f"{device_text('device.h')}\n\n{GAP.format(0)}", whole)
+    text = DECLARATION.sub(lambda found: f"{found[0]} {GAP.format(next(numbers))}", source.text)
+    return as_cpp(source, [GAP.format(0)], f'#line 1 "{source.name}.cu"\n{text}')
 
 
 @functools.cache
@@ -253,6 +258,6 @@ def _tool(name: str, *arguments: str) -> str:
 
 def _parameter_names(source: CudaSource) -> list[str]:
     """What the text calls the memory of its kernel."""
-    found = re.search(rf"__global__[^;{{}}]*?\b{source.name}\s*\(([^)]*)\)", source.text)
-    assert found is not None
-    return [p.split()[-1].lstrip("*") for p in found[1].split(",") if "*" in p]
+    declared = declared_parameters(source.text, source.name)
+    assert declared is not None
+    return [p.split()[-1].lstrip("*") for p in declared if "*" in p]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
 from pathlib import Path
 
-from uop_codegen_c import as_kernel
-from uop_ir import CommandParser, UOp, UopError, generated, get_backend, override, read_uir
+from uop_codegen_c import as_kernel, current_freedoms
+from uop_ir import CommandParser, UOp, UopError, generated, get_backend, override, read_uir, run_python
 from uop_ir import settings as ir_settings
 
 from .check import Report, check_kernel
 from .check_html import check_html
 from .cuda_file import read_cuda
-from .emu import EmuBackend, current_freedoms
+from .emu import EmuBackend
 from .lower import CudaSource, generate
 from .settings import settings
 
@@ -29,7 +27,7 @@ def check_command(argv: list[str]) -> int:
     parser.add_argument("--html", metavar="PAGE", help="write what was found as a page for a browser too")
     options = parser.parse_args(argv)
     if options.seed < 0:
-        raise UopError(f"--seed {options.seed} is less than 0")
+        raise UopError(f"--seed {options.seed} is less than 0", remedy="at least 0")
     if options.var and not options.file.endswith(".uir"):
         raise UopError("--var is for a .uir file", remedy="leave out --var")
     if options.file.endswith(".py"):
@@ -77,17 +75,13 @@ def _scalars(source: CudaSource, given: list[str]) -> dict[UOp, float | int]:
 
 
 def _script(path: str) -> list[Report]:
-    """Each kernel that a script runs on EMU, which is the backend of tensors that name none."""
+    """Each kernel that a script runs on EMU, the backend of tensors that name none, in the order of EMU_ORDER.
+
+    Raises UopError where there is no such file.
+    """
     backend = get_backend("EMU")
     assert isinstance(backend, EmuBackend)
     backend.reports.clear()
-    before = sys.argv
-    try:
-        sys.argv = [path]
-        with override(ir_settings, dev="EMU"), override(settings, emu_check=2):
-            runpy.run_path(path, run_name="__main__")
-    except OSError as error:
-        raise UopError(f"cannot read {path!r}: {error.strerror or error}") from None
-    finally:
-        sys.argv = before
+    with override(ir_settings, dev="EMU"), override(settings, emu_check=2):
+        run_python(path)
     return list(backend.reports.values())

@@ -10,7 +10,6 @@ Blocks, threads, and, where the kernel has `extern __shared__` memory, its bytes
 from __future__ import annotations
 
 import re
-from math import prod
 from pathlib import Path
 
 from uop_ir import DType, Ops, Param, UOp, UopError, dtypes, index
@@ -48,12 +47,14 @@ def read_cuda(path: str) -> tuple[CudaSource, dict[UOp, float | int]]:
     if launch is None:
         raise UopError(f"{path} does not say how its kernel is launched", remedy=REMEDY)
     name, blocks, threads, shared, given = launch.groups()
-    kernel = re.search(rf"__global__[^;{{}}]*?\b{name}\s*\(([^)]*)\)", text)
-    if kernel is None:
+    declared, arguments = declared_parameters(text, name), _split(given)
+    if declared is None:
         raise UopError(f"{path} has no __global__ function {name}", remedy=REMEDY)
-    declared, arguments = _split(kernel[1]), _split(given)
     if len(declared) != len(arguments):
-        raise UopError(f"{path}: {name} takes {len(declared)} arguments, its launch gives {len(arguments)}")
+        raise UopError(
+            f"{path}: {name} takes {len(declared)} arguments, its launch gives {len(arguments)}",
+            remedy=f"an argument for each of ({', '.join(declared)})",
+        )
     params: list[UOp] = []
     scalars: dict[UOp, float | int] = {}
     for parameter, argument in zip(declared, arguments, strict=True):
@@ -64,6 +65,12 @@ def read_cuda(path: str) -> tuple[CudaSource, dict[UOp, float | int]]:
             scalars[param] = value
     grid = tuple(index(n) for n in _sizes(blocks))
     return CudaSource(name, text, tuple(params), grid, _sizes(threads), shared=int(shared or 0)), scalars
+
+
+def declared_parameters(text: str, kernel: str) -> list[str] | None:
+    """The parameters of a __global__ function as a text declares them; None where it has none of that name."""
+    found = re.search(rf"__global__[^;{{}}]*?\b{kernel}\s*\(([^)]*)\)", text)
+    return None if found is None else _split(found[1])
 
 
 def _split(arguments: str) -> list[str]:
@@ -90,7 +97,7 @@ def _argument(place: str, parameter: str, argument: str, slot: int) -> tuple[UOp
         wanted = f"{words[-1]}[SIZE]" if "*" in words else "a number"
         raise UopError(f"{place} is given {argument!r} for {parameter!r}", remedy=wanted)
     if memory is not None:
-        return UOp.param(slot, prod((int(memory[1]), lanes)), dtype), None
+        return UOp.param(slot, int(memory[1]) * lanes, dtype), None
     try:
         value = float(argument.rstrip("f")) if dtype.is_float else int(argument)
     except ValueError:

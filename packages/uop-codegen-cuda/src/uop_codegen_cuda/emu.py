@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uop_codegen_c import CpuBackend, Freedoms
-from uop_codegen_c import settings as c_settings
+from uop_codegen_c import CpuBackend, current_freedoms
 from uop_ir import BackendError, Limits, Ops, Plan, UOp, call_params
 from uop_ir import settings as ir_settings
 
@@ -18,11 +17,6 @@ from .check import Report, check_launch
 from .emulate import EmuKernel, emulate
 from .lower import generate
 from .settings import settings
-
-
-def current_freedoms() -> Freedoms:
-    """The freedoms that the settings OPT and STRICT leave, as on the CPU."""
-    return Freedoms(bool(c_settings.opt), not c_settings.strict, not c_settings.strict)
 
 
 @dataclass(frozen=True)
@@ -38,11 +32,13 @@ class EmuBackend(CpuBackend):
     """Runs CUDA text on the CPU, in memory of this process: that of the backend CPU."""
 
     name = "EMU"
+    #: Not `Reporting`: what the CPU's report says is about the kernels of C.
+    report = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__()
         self.limits = Limits()
-        #: What EMU_CHECK=2 has found, of each kernel the last time.
+        #: What EMU_CHECK has found: of each kernel the findings of all launches, and the costs of the last.
         self.reports: dict[str, Report] = {}
         self._known: weakref.WeakKeyDictionary[UOp, dict[Any, EmuProgram]] = weakref.WeakKeyDictionary()
 
@@ -85,14 +81,18 @@ class EmuExecutable:
         if len(memory) != len(plan.inputs) or len(scalars) != len(plan.scalars):
             raise BackendError(
                 f"the plan takes {len(plan.inputs)} memories and {len(plan.scalars)} scalars, "
-                f"{len(memory)} and {len(scalars)} given"
+                f"{len(memory)} and {len(scalars)} given",
+                remedy="a memory for each of plan.inputs, a value for each of plan.scalars",
             )
         start = -(-self._arena.ctypes.data // 64) * 64
         places: dict[UOp, int] = {}
         for number, (node, given) in enumerate(zip(plan.inputs, memory, strict=True)):
             data, need = self._backend.bytes_of(given), node.arg.size * node.dtype.itemsize
             if len(data) < need:
-                raise BackendError(f"memory {number} of the plan has {len(data)} bytes, needs {need}")
+                raise BackendError(
+                    f"memory {number} of the plan has {len(data)} bytes, needs {need}",
+                    remedy=f"allocate({need})",
+                )
             places[node] = data.ctypes.data
         values = self._constants | dict(zip(plan.scalars, scalars, strict=True))
         for kernel, params, arguments in self._calls:
@@ -111,6 +111,7 @@ class EmuExecutable:
     def _check(self, kernel: EmuKernel, addresses: Sequence[int], scalars: dict[UOp, Any]) -> None:
         sizes = [p.arg.size * p.dtype.itemsize for p in kernel.source.params if p.arg.size is not None]
         report = check_launch(kernel.source, addresses, sizes, scalars)
-        self._backend.reports[kernel.source.name] = report
+        reports, name = self._backend.reports, kernel.source.name
+        reports[name] = report.after(reports[name]) if name in reports else report
         if report.findings and settings.emu_check == 1:
             raise BackendError(f"EMU_CHECK=1 found\n{report}")

@@ -90,20 +90,24 @@ def emulate(sources: Sequence[CudaSource]) -> list[EmuKernel]:
     All together: what their texts define besides `definitions` has names that differ. Raises BackendError.
     """
     runtime()
-    paths = build([_as_cpp(s) for s in sources], cpp_compiler()) if sources else []
+    paths = build([_unit(s) for s in sources], cpp_compiler()) if sources else []
     return [EmuKernel(s, launcher(path, s.name)) for s, path in zip(sources, paths, strict=True)]
 
 
-def _as_cpp(source: CudaSource) -> KernelSource:
-    """The text of a kernel as C++, with a function that launches it."""
-    preamble = "\n\n".join([device_text("device.h"), *source.definitions])
-    own = with_sizes(source)[len("\n\n".join(source.definitions)) :]
-    return KernelSource(f"{source.name}_emu", preamble, own + LAUNCH.format(name=source.name))
+def _unit(source: CudaSource) -> KernelSource:
+    """A kernel as C++: its definitions stand once for all kernels that have them."""
+    own = source.text.removeprefix("\n\n".join(source.definitions))
+    return as_cpp(source, source.definitions, own)
 
 
-def with_sizes(source: CudaSource) -> str:
-    """The text of a kernel, with the size of arrays in shared memory that get theirs at the launch."""
-    return DYNAMIC.sub(rf"__shared__ \1 \2[{source.shared} / sizeof(\1)];", source.text)
+def as_cpp(source: CudaSource, definitions: Sequence[str], text: str) -> KernelSource:
+    """Definitions and the text of a kernel after them as C++, with a function that launches it.
+
+    Arrays in shared memory that get their size at the launch have it here.
+    """
+    sized = DYNAMIC.sub(rf"__shared__ \1 \2[{source.shared} / sizeof(\1)];", text)
+    preamble = "\n\n".join([device_text("device.h"), *definitions])
+    return KernelSource(f"{source.name}_emu", preamble, sized + LAUNCH.format(name=source.name))
 
 
 def launcher(path: Path, name: str) -> Any:
@@ -131,7 +135,10 @@ def _bits(param: UOp, value: float) -> int:
     """The value of a scalar as a kernel reads it, low bytes first. Raises BoundsError, VerifyError for a wrong type."""
     if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
         name, low, high = param.arg.name, param.arg.min, param.arg.max
-        raise BoundsError(f"variable {name} is {value}, outside of {low} to {high}")
+        raise BoundsError(
+            f"variable {name} is {value}, outside of {low} to {high}",
+            remedy=f"{low} to {high}, or wider bounds of {name}",
+        )
     return int(UOp.const(param.dtype, value).arg.bits) & (1 << 64) - 1
 
 
