@@ -81,12 +81,13 @@ def attention(time: int, causal: bool, backward: bool = False) -> Work:
             functional.scaled_dot_product_attention(*leaves, is_causal=causal).sum(), leaves
         )
 
-    products = (4 * 2.0 if not backward else 4 * 2.0 * 3.5) * (0.5 if causal else 1.0)
+    operations = 4.0 * shape[0] * shape[1] * time**2 * 64 * (3.5 if backward else 1.0)
+    ends = 6 if backward else 4  # q, k and v are read; what is written: their gradients, or the value
     return Work(
         f"attention {'x'.join(map(str, shape))}{', causal' if causal else ''}{', backward' if backward else ''}",
         on_arrays(lambda: arrays(shape, shape, shape), ours, theirs),
-        products / 2 * shape[0] * shape[1] * time**2 * 64,
-        16.0 * np.prod(shape),
+        operations / 2 if causal else operations,
+        4.0 * ends * np.prod(shape),
     )
 
 
