@@ -254,13 +254,15 @@ def test_a_tensor_in_the_place_and_at_the_address_of_one_that_is_gone() -> None:
     same = box["w"].reshape(1)  # has the value of the one that is gone
     f = jit(lambda x: x * box["w"])
     assert ask(f) == 2
-    number = 2.0
+    number, again = 2.0, 0
     for _ in range(20):
         address, number = id(box["w"]), number + 1
-        for _ in range(10):  # the second one often stands where the first one was
+        for _ in range(10):  # the second one stands where the first one was, unless something else does
             box["w"] = Tensor([number]).realize()
             if id(box["w"]) == address:
+                again += 1
                 break
         assert ask(f) == number
         same = box["w"].reshape(1)
     assert same.item() == number
+    assert again > 0

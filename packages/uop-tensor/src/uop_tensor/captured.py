@@ -43,6 +43,10 @@ class Captured:
         self.buffer: UOp | None = None
         self.parted = False
 
+    def alive(self) -> list[Tensor]:
+        """Those of the tensors that still exist."""
+        return [tensor for ref in self.tensors if (tensor := ref()) is not None]
+
     def valid(self) -> bool:
         """Whether some of the tensors still exist, and have one value, of the shape and dtype that were traced."""
         if self.parted:
@@ -53,7 +57,7 @@ class Captured:
                 return True
         if any(isinstance(ref, GradOf) and ref.gone for ref in self.tensors):
             return False
-        values = {t.uop for ref in self.tensors if (t := ref()) is not None}
+        values = {t.uop for t in self.alive()}
         if values == {self.last}:
             return True
         traced = self.placeholder
@@ -61,16 +65,16 @@ class Captured:
 
     def memory(self) -> UOp:
         """The BUFFER of the value now; it is realized, where it is not memory yet."""
-        if (
-            self.buffer is not None and len(self.tensors) == 1
-        ):  # most have one, with the value that it had: 0.2 us, not 1
+        # most have one, with the value that it had: 0.2 us, not 1
+        if self.buffer is not None and len(self.tensors) == 1:
             alone = self.tensors[0]()
             if alone is None or alone.uop is self.last:
                 return self.buffer
-        tensor = next((t for ref in self.tensors if (t := ref()) is not None), None)
+        alive = self.alive()
+        tensor = alive[0] if alive else None
         if self.buffer is None or (tensor is not None and tensor.uop is not self.last):
             if tensor is not None:
-                realize_all([t for ref in self.tensors if (t := ref()) is not None])
+                realize_all(alive)
                 self.last = tensor.uop
             else:
                 (self.last,) = realize([self.last])

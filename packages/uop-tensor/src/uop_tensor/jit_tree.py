@@ -17,7 +17,7 @@ from .graph import known_device
 from .live import JitError
 from .structure import (
     DICT,
-    NO_KEYWORDS,
+    EMPTY_DICT,
     NUMBER,
     SEQUENCES,
     STATIC,
@@ -182,7 +182,7 @@ def _dict(x: Any, found: _Flattening) -> Place:
     return (
         (DICT, tuple(x), tuple(map(identity, x)), *[_place(v, found) for v in x.values()])
         if x
-        else NO_KEYWORDS
+        else EMPTY_DICT
     )
 
 

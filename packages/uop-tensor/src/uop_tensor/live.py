@@ -116,17 +116,20 @@ def tracing(name: str) -> Iterator[Capture]:
     with _lock:
         _current = Capture(name)
         try:
-            _let_others_end()
+            _let_others_end(name)
             yield _current
         finally:
             _current = None
 
 
-def _let_others_end() -> None:
+def _let_others_end(name: str) -> None:
     end = monotonic() + PATIENCE
     while any(thread != get_ident() for thread in tuple(_working)):
         if monotonic() > end:
-            raise JitError(f"another thread computes for more than {PATIENCE:g} s while one is to trace")
+            raise JitError(
+                f"{name} is to be traced by jit, and another thread computes for more than {PATIENCE:g} s",
+                remedy=f"call {name} once before threads begin, or let them not wait for it while they compute",
+            )
         sleep(1e-4)
 
 

@@ -124,14 +124,12 @@ class Losses(Classes):
 
         def loss(x: UOp, y: UOp) -> UOp:
             value = compose.exp(x) - y * x if log_input else x - y * compose.log(x + eps)
+            if not full:
+                return value
             large = y > 1
             many = large.where(y, 1)
             log = compose.log(many)
-            return (
-                value + large.where(many * log - many + (log + math.log(2 * math.pi)) * 0.5, 0)
-                if full
-                else value
-            )
+            return value + large.where(many * log - many + (log + math.log(2 * math.pi)) * 0.5, 0)
 
         return self._loss("poisson_nll_loss", reduction, loss, target)
 

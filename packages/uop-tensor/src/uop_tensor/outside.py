@@ -56,8 +56,8 @@ class Outside:
         return all(map(Captured.valid, self._captured))
 
     def memory(self, arguments: Sequence[Tensor]) -> Sequence[Any]:
-        """The memory of each captured value, after `valid` was asked; that of a state nobody else reads, arguments
-        included.
+        """The memory of each captured value, after `valid` was asked. Gives each state memory that neither an argument nor
+        another tensor reads.
         """
         found = self.last
         if found is None or not alone(found):
@@ -71,10 +71,10 @@ class Outside:
         """Look at each value by itself, and keep what is found for the next call."""
         for captured in self._captured:
             captured.memory()
-        found = self._found(self._fewest())
+        found = self._snapshot(self._fewest())
         if not alone(found):
             self._own_states([whole_buffer(t.uop) for t in arguments])
-            found = self._found(self._fewest())
+            found = self._snapshot(self._fewest())
         gone = len(found.tensors) < sum(len(captured.tensors) for captured in self._captured)
         # one that is gone may come back (a gradient); of what has parted, the next call has a trace of its own
         if not gone and not any(captured.parted for captured in self._captured):
@@ -86,10 +86,12 @@ class Outside:
         return [
             count
             for value, buffer in values
-            for count in (_fewest(value is buffer) if value is buffer or value.src == (buffer,) else (0, 0))
+            for count in (
+                _references(value is buffer) if value is buffer or value.src == (buffer,) else (0, 0)
+            )
         ]
 
-    def _found(self, fewest: list[int]) -> Found:
+    def _snapshot(self, fewest: list[int]) -> Found:
         tensors = [find for captured in self._captured for find in captured.tensors]
         there = [(find, tensor.uop) for find in tensors if (tensor := find()) is not None]
         states = [(state.captured.last, state.captured.memory()) for state in self._states]
@@ -139,7 +141,7 @@ def alone(found: Found) -> bool:
 
 
 @cache
-def _fewest(whole: bool) -> list[int]:
+def _references(whole: bool) -> list[int]:
     """The references to the value of a state and to its BUFFER that nobody else has; `whole`: they are one node."""
     buffer = new_buffer(get_backend("INTERP"), 1, dtypes.f32)
     tensor = Tensor._of(buffer if whole else buffer.reshape((1, 1)))
@@ -147,5 +149,5 @@ def _fewest(whole: bool) -> list[int]:
     captured = Captured([ref], tensor.uop, UOp.const(dtypes.f32, 0.0))
     captured.buffer = buffer
     del buffer
-    found = Outside([captured], [State(captured, ref)])._found([])
+    found = Outside([captured], [State(captured, ref)])._snapshot([])
     return list(map(_count, found.counted)) if _count is not None else []

@@ -86,7 +86,7 @@ class Replay:
     def used(self) -> set[int]:
         """The ids of the tensors around the function that it uses."""
         captured = [*self._captured, *(state.captured for state in self.states)]
-        alive = [t for c in captured for ref in c.tensors if (t := ref()) is not None]
+        alive = [tensor for c in captured for tensor in c.alive()]
         return set(map(id, alive)) | {id(r) for r in self.results if isinstance(r, Tensor)}
 
     def valid(self) -> bool:
@@ -116,9 +116,8 @@ class Replay:
         """The values that are no states, as they are stored."""
         assert self.program is not None
         memory = self._memory.copy()
-        held: list[
-            UOp
-        ] = []  # one reference more to the BUFFER of each argument: a state that is one is not alone
+        # one reference more to the BUFFER of each argument: a state that is one is not alone
+        held: list[UOp] = []
         try:
             for place, number in self._given:
                 value = tensors[number].uop

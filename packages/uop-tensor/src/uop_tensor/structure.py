@@ -13,10 +13,10 @@ Place: TypeAlias = "tuple[Any, ...]"
 
 
 class Leaf:
-    """A kind of leaf. `find` gives the one of a place from that place, the tensors and the numbers."""
+    """A kind of leaf. `rebuild` gives the one of a place from that place, the tensors and the numbers."""
 
-    def __init__(self, find: Callable[[Place, Sequence[Any], Sequence[Any]], Any]) -> None:
-        self.rebuild = find
+    def __init__(self, rebuild: Callable[[Place, Sequence[Any], Sequence[Any]], Any]) -> None:
+        self.rebuild = rebuild
 
     def unchanged(self, place: Place, value: object, tensors: Sequence[Any], numbers: Sequence[Any]) -> bool:
         return value is self.rebuild(place, tensors, numbers)
@@ -67,7 +67,7 @@ SEQUENCES: dict[Any, Container] = {
 DICT = Container(
     dict, lambda x: (tuple(x), tuple(x.values())), lambda keys, parts: dict(zip(keys, parts, strict=True))
 )
-NO_KEYWORDS: Place = DICT, (), ()
+EMPTY_DICT: Place = DICT, (), ()
 
 
 @cache

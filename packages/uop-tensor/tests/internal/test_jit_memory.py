@@ -235,3 +235,21 @@ def test_a_trace_that_waits_for_a_thread_that_waits_for_it(monkeypatch: pytest.M
         with pytest.raises(JitError, match=r"traced by another thread for more than 0\.01 s"):
             f(Tensor([1.0]))
     assert (Tensor([1.0]) + 1.0).item() == 2
+
+
+def test_a_trace_that_waits_for_a_thread_that_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PATIENCE", 0.01)
+
+    @jit
+    def double(x: Tensor) -> Tensor:
+        return x * 2
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(live.begin_work).result()
+        with pytest.raises(
+            JitError, match=r"double is .* another thread computes for more than 0\.01 s"
+        ) as error:
+            double(Tensor([1.0]))
+        assert "call double once before threads begin" in (error.value.remedy or "")
+        pool.submit(live.end_work).result()
+    assert double(Tensor([1.0])).item() == 2
