@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from uop_ir import AxisType, Limits, Ops, UOp
@@ -21,6 +22,20 @@ PACKED_BYTES, PACKED_ROWS, PACKED_ROWS_OF_PARTS = 16_384, 32, 96
 HOLD_GAIN = 1.15
 
 
+@dataclass(frozen=True)
+class Packed:
+    """What pays to be packed: loads, the loops outside and inside of the pieces of the last axis, the axis of rows.
+
+    `depth` is how many bytes of a column are packed.
+    """
+
+    loads: tuple[UOp, ...]
+    before: list[int]
+    behind: list[int]
+    row: int
+    depth: int
+
+
 class Packing(Tiles):
     """What is done to a loop nest whose last axis is cut into pieces of a tile's width, each of which is packed."""
 
@@ -29,50 +44,28 @@ class Packing(Tiles):
 
         What remains to be done: the nest of the columns that are left, if there is one, and the most lanes that it has.
         """
-        last, outputs = numbers[-1], loops.end.src[1:]
-        r = find_range(self.root, last)
-        tall = any(r in open_ranges(n) for n in loops.reductions)
-        row = self.row_axis(loops, numbers, numbers) if tall else None
-        if row is None or any(n.op is Ops.ALLOC for n in loops.end.toposort()):
+        packed = self.packed(loops, numbers, lanes)
+        if packed is None:
             return None
-        rows = find_range(self.root, row)
-        packed = [
-            n
-            for n in loops.loads
-            if r in open_ranges(n) and not {rows} & open_ranges(n) and inside(n, outputs)
-        ]
-        depends = frozenset[UOp]().union(*map(open_ranges, packed))
-        before = [n for n in numbers if n != last and find_range(self.root, n) in depends]
-        behind = [n for n in numbers if n != last and n not in before]
-        lies = all(stride(n, r, lanes) == 1 for n in packed)
-        least = PACKED_ROWS_OF_PARTS if before and lies else PACKED_ROWS
-        depth = sum(n.dtype.itemsize * prod(map(extent, inside(n, outputs))) for n in packed)
-        if (
-            prod(extent(find_range(self.root, n)) for n in behind) < least
-            or depth * extent(r) <= PACKED_BYTES
-            or any(q.src[0].op is not Ops.CONST for n in packed for q in inside(n, outputs))
-            or not all(n in packed or stride(n, r, lanes) in (0, 1) for n in loops.loads)
-            or any(n.op is Ops.STORE and stride(n, r) is None for n in loops.end.toposort())
-        ):
-            return None
+        r, outputs = find_range(self.root, numbers[-1]), loops.end.src[1:]
         summed, *more = sums(loops.end)
-        may_hold = row == behind[-1] and not more
-        height, vectors, hold = self.tile_of_products(loops, row, r, lanes, depth, may_hold)
+        may_hold = packed.row == packed.behind[-1] and not more
+        height, vectors, hold = self.tile_of_products(loops, packed.row, r, lanes, packed.depth, may_hold)
         width = lanes * vectors
-        if depth * width > Limits.local_memory:
+        if packed.depth * width > Limits.local_memory:
             return None
-        around, piece, tail = self.cut(before, last, behind, width, depth)
-        for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed}.items():
+        around, piece, tail = self.cut(packed.before, numbers[-1], packed.behind, width, packed.depth)
+        for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed.loads}.items():
             copy = next_number(self.root) + len(around) + len(order)
             self.settle()
             self.do(Stage(slot, (*around, *sorted(int(q.arg[0]) for q in order), piece)))
-            if all(stride(n, r, lanes) == 1 for n in packed if n.src[0].src[0].arg.slot == slot):
+            if all(stride(n, r, lanes) == 1 for n in packed.loads if n.src[0].src[0].arg.slot == slot):
                 self.vectors(copy, lanes)
         if hold:
-            self.hold(summed, row, height, lanes)
+            self.hold(summed, packed.row, height, lanes)
         else:
             self.vectors(piece, lanes)
-            self.rows(row, height)
+            self.rows(packed.row, height)
         if tail is None:
             return []
         ends = [[int(q.arg[0]) for q in n.src[1:]] for n in self.root.src if n.op is Ops.END]
@@ -80,6 +73,36 @@ class Packing(Tiles):
         rest = [*(n for n in rest if n != tail), tail]
         self.do(Reorder(tuple(rest)))
         return [(rest, 1 << (extent(find_range(self.root, tail)).bit_length() - 1))]
+
+    def packed(self, loops: Loops, numbers: list[int], lanes: int) -> Packed | None:
+        """What all rows of a loop nest read along its last axis; None where it does not pay to pack it."""
+        last, outputs = numbers[-1], loops.end.src[1:]
+        r = find_range(self.root, last)
+        tall = any(r in open_ranges(n) for n in loops.reductions)
+        row = self.row_axis(loops, numbers, numbers) if tall else None
+        if row is None or any(n.op is Ops.ALLOC for n in loops.end.toposort()):
+            return None
+        rows = find_range(self.root, row)
+        loads = tuple(
+            n
+            for n in loops.loads
+            if r in open_ranges(n) and rows not in open_ranges(n) and inside(n, outputs)
+        )
+        depends = frozenset[UOp]().union(*map(open_ranges, loads))
+        before = [n for n in numbers if n != last and find_range(self.root, n) in depends]
+        behind = [n for n in numbers if n != last and n not in before]
+        lies = all(stride(n, r, lanes) == 1 for n in loads)
+        least = PACKED_ROWS_OF_PARTS if before and lies else PACKED_ROWS
+        depth = sum(n.dtype.itemsize * prod(map(extent, inside(n, outputs))) for n in loads)
+        if (
+            prod(extent(find_range(self.root, n)) for n in behind) < least
+            or depth * extent(r) <= PACKED_BYTES
+            or any(q.src[0].op is not Ops.CONST for n in loads for q in inside(n, outputs))
+            or not all(n in loads or stride(n, r, lanes) in (0, 1) for n in loops.loads)
+            or any(n.op is Ops.STORE and stride(n, r) is None for n in loops.end.toposort())
+        ):
+            return None
+        return Packed(loads, before, behind, row, depth)
 
     def tile_of_products(
         self, loops: Loops, row: int, last: UOp, lanes: int, depth: int, may_hold: bool
