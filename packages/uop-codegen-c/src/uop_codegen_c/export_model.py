@@ -123,14 +123,14 @@ def make_model(
         raise UopError(f"two of inputs, outputs, scalars and the file of weights are called {twice[0]!r}")
     kernel = {body: remembered(body) for body in plan.bodies}
     changed = _changed(plan)
-    places: dict[UOp, str] = {}
+    first: dict[UOp, Tensor] = {}
     model = Model(
         name,
         plan,
         tuple(kernel[call.src[0]] for call in plan.calls),
-        _tensors("w", weights, changed, places),
-        _tensors("in", inputs, changed, places),
-        _tensors("out", outputs, changed, places),
+        _tensors("w", weights, changed, first),
+        _tensors("in", inputs, changed, first),
+        _tensors("out", outputs, changed, first),
         tuple(Scalar(n, m, scalars[n]) for n, m in _members(scalars, _argument_name).items()),
     )
     named = {t.param for t in (*model.weights, *model.inputs, *model.outputs)}
@@ -177,8 +177,9 @@ def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
 
 
 def _tensors(
-    prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp], places: dict[UOp, str]
+    prefix: str, given: Mapping[str, UOp], changed: frozenset[UOp], first: dict[UOp, Tensor]
 ) -> tuple[Tensor, ...]:
+    """Memory with its names; `first` is by PARAM the one that was named before others."""
     found = []
     for name, member in _members(given, lambda name: f"{prefix}_{identifier(name)}").items():
         value = given[name]
@@ -190,11 +191,12 @@ def _tensors(
         shape = tuple(d for d in value.shape if isinstance(d, int))
         if len(shape) < len(value.shape):
             raise BackendError(f"{name} has a symbolic shape", remedy="give it its greatest size")
-        if param in places and prefix != "out":
-            raise UopError(
-                f"{name} is the memory of {places[param].partition('_')[2]} too", remedy="give it one name"
-            )
-        found.append(Tensor(name, member, param, shape, param in changed, places.setdefault(param, member)))
+        if param in first and prefix != "out":
+            raise UopError(f"{name} is the memory of {first[param].name} too", remedy="give it one name")
+        place = first[param].place if param in first else member
+        tensor = Tensor(name, member, param, shape, param in changed, place)
+        first.setdefault(param, tensor)
+        found.append(tensor)
     return tuple(found)
 
 

@@ -338,7 +338,7 @@ def test_outputs_may_be_one_memory_or_that_of_an_input_or_a_weight(tmp_path: Pat
         ("small", {"inputs": {"total": X}}, "two of inputs, outputs, scalars .* are called 'total'"),
         ("small", {"inputs": {"weights": X}}, "are called 'weights'"),
         ("small", {"inputs": {"x": X, "y": X}}, "y is the memory of x too"),
-        ("small", {"inputs": {"x": X, "y": W}}, "y is the memory of layer_weight too"),
+        ("small", {"inputs": {"x": X, "y": W}}, r"y is the memory of layer\.weight too"),
         ("small", {"inputs": {}}, "memory .* of the plan has no name"),
         ("small", {"scalars": {"n": N}}, "the scalar arg1 of the plan has no name"),
         ("small", {"data": {**DATA, "layer.bias": DATA["layer.weight"]}}, "weight layer.bias is bf16"),
