@@ -20,6 +20,7 @@ from .loops import (
     RANGE,
     SINK,
     STORE,
+    effects,
     memory_of,
     next_number,
     next_slot,
@@ -30,7 +31,7 @@ from .loops import (
 REPEATED = frozenset({Ops.SINK, Ops.END})
 
 
-def without_idle_loads(order: Sequence[UOp]) -> Sequence[UOp]:
+def without_dead_loads(order: Sequence[UOp]) -> Sequence[UOp]:
     """A program, as its nodes in order, without loads that only an AFTER still names: a store waited for them, but what
     used them is gone."""
     if not any(s.op is LOAD for n in order if n.op is AFTER for s in n.src[1:]):
@@ -51,15 +52,15 @@ def without_idle_loads(order: Sequence[UOp]) -> Sequence[UOp]:
     return list(new[order[-1]].toposort())
 
 
-def without_idle_registers(order: Sequence[UOp]) -> Sequence[UOp]:
+def without_dead_stores(order: Sequence[UOp]) -> Sequence[UOp]:
     """A program, as its nodes in order, without stores of what an accumulator holds already: nothing is folded into it.
 
     It is read behind the loop as it was before. A loop that stores nothing else goes; so does what nobody reads.
     """
-    idle = _idle_stores(order)
-    if not idle:
+    dead = _dead_stores(order)
+    if not dead:
         return order
-    gone = set(idle.values())
+    gone = set(dead.values())
     loops = _loops_of(order, gone)
     new: dict[UOp, UOp] = {}
     for node in order:
@@ -67,14 +68,14 @@ def without_idle_registers(order: Sequence[UOp]) -> Sequence[UOp]:
         empty = node.op in REPEATED and (not src or (node.op is END and node.src[0] in gone))
         if empty or node in gone:
             gone.add(node)
-        elif node.op is AFTER and {idle.get(node.src[0]), loops.get(node.src[0])} & set(node.src[1:]):
-            new[node] = new[idle[node.src[0]].src[0].src[0]]
+        elif node.op is AFTER and {dead.get(node.src[0]), loops.get(node.src[0])} & set(node.src[1:]):
+            new[node] = new[dead[node.src[0]].src[0].src[0]]
         else:
             new[node] = src[0] if node.op is AFTER and len(src) == 1 else node.replace(src=src)
     return list(new[order[-1]].toposort())
 
 
-def _idle_stores(order: Sequence[UOp]) -> dict[UOp, UOp]:
+def _dead_stores(order: Sequence[UOp]) -> dict[UOp, UOp]:
     """For each accumulator of which nothing but its start is stored, the other store to it.
 
     None may wait for it in another way than behind the two, or behind the loop of the second.
@@ -83,30 +84,25 @@ def _idle_stores(order: Sequence[UOp]) -> dict[UOp, UOp]:
     for n in order:
         if n.op is STORE:
             stores.setdefault(memory_of(n.src[0]), []).append(n)
-    idle = {m: both[1] for m, both in stores.items() if len(both) == 2 and _is_idle(both[1])}
-    loops = _loops_of(order, set(idle.values())) if idle else {}
-    for n in order if idle else ():
-        if n.op is AFTER and n.src[0] in idle:
+    dead = {m: both[1] for m, both in stores.items() if len(both) == 2 and _is_dead(both[1])}
+    loops = _loops_of(order, set(dead.values())) if dead else {}
+    for n in order if dead else ():
+        if n.op is AFTER and n.src[0] in dead:
             known = {*stores[n.src[0]], loops.get(n.src[0])}
             if any(s not in known and s.op not in (RANGE, Ops.CONST) for s in n.src[1:]):
-                del idle[n.src[0]]
-    return idle
+                del dead[n.src[0]]
+    return dead
 
 
 def _loops_of(order: Sequence[UOp], stores: Collection[UOp]) -> dict[UOp, UOp]:
     """For the memory of each of some stores the END that repeats it."""
-    return {memory_of(s.src[0]): n for n in order if n.op is END for s in _effects(n) if s in stores}
+    return {memory_of(s.src[0]): n for n in order if n.op is END for s in effects(n) if s in stores}
 
 
-def _is_idle(store: UOp) -> bool:
+def _is_dead(store: UOp) -> bool:
     place, value = store.src
     same = value.op is LOAD and memory_of(place) is memory_of(value.src[0])
     return same and place.addrspace is AddrSpace.REG and place.src[0].op is AFTER
-
-
-def _effects(end: UOp) -> Sequence[UOp]:
-    """What an END repeats."""
-    return end.src[0].src if end.src[0].op is SINK else end.src[:1]
 
 
 def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
@@ -175,7 +171,7 @@ class Nest:
 
 def linearize(root: UOp) -> list[UOp]:
     """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
-    nest = Nest(separate_loops(without_idle_registers(without_idle_loads(list(root.toposort())))))
+    nest = Nest(separate_loops(without_dead_stores(without_dead_loads(list(root.toposort())))))
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in REPEATED for s in n.src}
     homes = _scratch_homes(nest) | _effect_homes(nest)
@@ -206,7 +202,7 @@ def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
         if node.op is END:
-            for e in (node.src[0], *_effects(node)):
+            for e in (node.src[0], *effects(node)):
                 homes[e] = nest.chains[node.src[-1]]
     return homes
 

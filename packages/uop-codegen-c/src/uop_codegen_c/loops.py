@@ -81,6 +81,11 @@ def length(node: UOp) -> int:
     return size
 
 
+def effects(end: UOp) -> tuple[UOp, ...]:
+    """What an END repeats."""
+    return end.src[0].src if end.src[0].op is SINK else end.src[:1]
+
+
 def memory_of(node: UOp) -> UOp:
     """The PARAM or ALLOC that an INDEX names an element of."""
     while node.op in NAMING:

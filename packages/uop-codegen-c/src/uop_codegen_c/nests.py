@@ -8,7 +8,7 @@ from uop_ir import Kind, Ops, UOp
 from uop_rewrite import linear
 
 from .demands import simplify
-from .loops import open_ranges
+from .loops import effects, open_ranges
 from .schedule_legal import extent
 
 #: Scalar operations that one op stands for in this count; the others count once.
@@ -67,8 +67,7 @@ def inside(load: UOp, outputs: tuple[UOp, ...]) -> list[UOp]:
 def innermost(root: UOp) -> list[UOp]:
     """The ENDs of a program that close stores, and no other loops of stores."""
     ends = [n for n in root.toposort() if n.op is Ops.END]
-    bodies = [(end, end.src[0].src if end.src[0].op is Ops.SINK else end.src[:1]) for end in ends]
-    return [end for end, body in bodies if all(n.op is Ops.STORE for n in body)]
+    return [end for end in ends if all(n.op is Ops.STORE for n in effects(end))]
 
 
 def sums(end: UOp) -> list[int]:
