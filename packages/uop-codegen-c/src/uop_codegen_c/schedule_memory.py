@@ -87,21 +87,34 @@ class Hold(Checked):
         size = prod(constant(q, "hold") for q in ranges)
         held = [n for n in closers(root, r) if n.op is Ops.REDUCE]
         if not held:
-            raise ScheduleError(f"hold: range {self.number} is of no reduction")
+            raise ScheduleError(
+                f"hold: range {self.number} is of no reduction", remedy="name a range of a reduction"
+            )
         for node in held:
             if not set(ranges) <= open_ranges(node):
                 raise ScheduleError(
-                    f"hold: a reduction over range {self.number} does not depend on the ranges {list(self.numbers)}"
+                    f"hold: a reduction over range {self.number} does not depend on the ranges {list(self.numbers)}",
+                    remedy="name ranges that it depends on",
                 )
             if any(n in held for n in node.src[0].toposort()):
-                raise ScheduleError(f"hold: a reduction over range {self.number} stands within another")
+                raise ScheduleError(
+                    f"hold: a reduction over range {self.number} stands within another",
+                    remedy="name a range that one of them has",
+                )
         for q in ranges:
             if any(n.op is Ops.END and _stored_by(n).op is Ops.ALLOC for n in closers(root, q)):
-                raise ScheduleError(f"hold: range {q.arg[0]} fills scratch memory")
+                raise ScheduleError(
+                    f"hold: range {q.arg[0]} fills scratch memory", remedy="name ranges of other stores"
+                )
             if holds_scratch(root, q):
-                raise ScheduleError(f"hold: scratch memory is filled inside of range {q.arg[0]}")
+                raise ScheduleError(
+                    f"hold: scratch memory is filled inside of range {q.arg[0]}",
+                    remedy="hold before what fills it",
+                )
             if any(n.op is Ops.REDUCE for n in closers(root, q)):
-                raise ScheduleError(f"hold: range {q.arg[0]} is of a reduction")
+                raise ScheduleError(
+                    f"hold: range {q.arg[0]} is of a reduction", remedy="name ranges of a store"
+                )
         nbytes = size * sum(n.dtype.itemsize for n in held)
         if nbytes > Limits.local_memory:
             raise ScheduleError(f"hold: a tile of {nbytes} bytes", remedy=f"at most {Limits.local_memory}")
