@@ -23,6 +23,7 @@ Scheduled: TypeAlias = "tuple[Schedule, UOp]"
 #: Machines whose schedules are tried besides: this one with other numbers of registers, so that tiles differ.
 REGISTERS = (32, 24, 12, 8, 48)
 FACTORS = {
+    AxisType.VECTOR: (8, 16, 4),
     AxisType.UPCAST: (2, 4, 8),
     AxisType.UNROLL: (2, 4, 8),
     AxisType.LOOP: (8, 32),
@@ -100,7 +101,6 @@ def actions(root: UOp) -> Iterator[Action]:
     for r in ranges:
         number = int(r.arg[0])
         yield from (Retype(number, a) for a in (AxisType.THREAD, AxisType.VECTOR) if extent(r) > 1)
-        yield from (Split(number, f, AxisType.VECTOR) for f in (8, 16, 4))
         yield from (Split(number, f, a) for a, factors in FACTORS.items() for f in factors)
     yield from chain(_reorders(order), _stages(order, ranges), _holds(order))
 
