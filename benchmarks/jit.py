@@ -1,7 +1,7 @@
 """What a call of a jitted function costs beside its kernels: ours and tinygrad's TinyJit, in turns. Week 5.
 
-Kernels of 8 elements, so that nearly nothing else is timed. tinygrad needs clang to run kernels on a CPU; without it,
-its device NULL stands in, which launches nothing: what is then compared is the way to the launch.
+Kernels of 8 elements, so that nearly nothing else is timed. tinygrad needs clang to run kernels on a CPU;
+without it, its device NULL stands in, which launches nothing: what is then compared is the way to the launch.
 """
 
 from __future__ import annotations

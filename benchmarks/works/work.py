@@ -44,8 +44,8 @@ def on_arrays(
     numpy: Callable[..., Any] | None = None,
     out: Callable[..., Any] | None = None,
 ) -> dict[str, Callable[[], Run]]:
-    """The sides of a function of arrays: ours is jitted, PyTorch's is run eagerly, once with fresh results and, where
-    it is given, once by `out`, which takes the memory of the result as its last argument.
+    """The sides of a function of arrays: ours is jitted, PyTorch's is run eagerly, once with fresh results
+    and, where it is given, once by `out`, which takes the memory of the result as its last argument.
     """
 
     def our_run() -> Run:

@@ -34,13 +34,14 @@ class Module:
     """A part of a model: its attributes are parameters (tensors that require a gradient), modules, or lists
     and dicts of these.
 
-    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list or the key in
-    a dict, joined by dots. A layer also has `buffers`, names of its attributes that are kept with the parameters, but not
-    trained.
+    Names are as in PyTorch: the attributes on the way to a parameter, and the index in a list or the key in a
+    dict, joined by dots. A layer also has `buffers`, names of its attributes that are kept with the
+    parameters, but not trained.
     """
 
     buffers: ClassVar[tuple[str, ...]] = ()
-    #: Whether layers behave as in training: Dropout drops, BatchNorm2d learns its averages. See `train` and `eval`.
+    #: Whether layers behave as in training: Dropout drops, BatchNorm2d learns its averages. See `train` and
+    #: `eval`.
     training = True
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -78,8 +79,8 @@ class Module:
     def train(self, mode: bool = True) -> Self:
         """Let this module and all within it behave as in training, or not; returns this module.
 
-        A jitted function is traced anew where the mode has changed since: to go to and fro, give each mode a function of
-        its own.
+        A jitted function is traced anew where the mode has changed since: to go to and fro, give each mode a
+        function of its own.
         """
         for module in self.modules():
             module.training = mode

@@ -27,8 +27,8 @@ def _said(clause: UOp) -> Fact | None:
 
 
 def _fact(clause: UOp) -> Fact | None:
-    """What `_said` keeps: of terms without a common factor, in their order, the first coefficient positive. So all facts
-    about a sum have the same terms, by which they are found.
+    """What `_said` keeps: of terms without a common factor, in their order, the first coefficient positive.
+    So all facts about a sum have the same terms, by which they are found.
     """
     if clause.op not in COMPARISONS or clause.src[0].dtype.kind is not Kind.INDEX or clause.shape:
         return None

@@ -78,7 +78,7 @@ def written(*parts: tuple[UOp, int]) -> tuple[dict[UOp, int], int] | None:
 
 
 def fact_as_written(comparison: UOp, holds: bool) -> Fact | None:
-    """What a CMPLT or CMPEQ of indices that holds, or does not, says of a sum of two terms and more, as it is written."""
+    """What a CMPLT or CMPEQ of indices that holds, or does not, says of a sum of two or more terms."""
     x, y = comparison.src
     one_term = (y.op is Ops.CONST and not is_sum(x)) or (x.op is Ops.CONST and not is_sum(y))
     if one_term or x.dtype.kind is not Kind.INDEX or (comparison.op is Ops.CMPEQ and not holds):

@@ -1,8 +1,8 @@
 """Bindings: the names, attributes and items by which a traced function finds its tensors, and whether they hold. Week 5.
 
-A tensor that is assigned stays the same tensor: its value is looked up at each call. A name that is bound to another
-tensor is another matter, since a replay would go on with the old one: then the function is traced anew, and a function
-that does so itself is refused.
+A tensor that is assigned stays the same tensor: its value is looked up at each call. A name that is bound to
+another tensor is another matter, since a replay would go on with the old one: then the function is traced
+anew, and a function that does so itself is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from .tensor import Tensor
 LIMIT = 10_000
 #: What holds no tensors that a function could come to see anew.
 LEAVES = (UOp, ModuleType, type, str, bytes, int, float, complex, type(None))
-#: Where something stands (a list, a dict, a cell, an object; None: where it cannot be replaced), its key, and what it is.
+#: Where something stands (a list, a dict, a cell, an object; None: where it cannot be replaced), its key, and
+#: what it is.
 _Edge: TypeAlias = "tuple[Any, Any, Any]"
 #: What gives a place, or None where it is gone, and what reads its watched keys.
 _Watch: TypeAlias = "tuple[Callable[[], Any], Callable[[Any], Any]]"
@@ -72,8 +73,9 @@ class Bindings:
                 place[key] = child
 
     def watch(self, used: Collection[int]) -> bool:
-        """From now on `hold` looks at all ways to the tensors of these ids, at what the function's own names are bound to,
-        and at what is True or False of the objects among them (`training`, say). False where there is nothing to look at.
+        """From now on `hold` looks at all ways to the tensors of these ids, at what the function's own names
+        are bound to, and at what is True or False of the objects among them (`training`, say). False where
+        there is nothing to look at.
         """
         leads, own = self._leading_to(used), set(map(id, self._functions))
         places: dict[int, tuple[Any, list[Any]]] = {}

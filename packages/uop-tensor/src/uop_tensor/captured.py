@@ -103,8 +103,8 @@ class State:
 
 @dataclass(frozen=True)
 class GradLeft:
-    """A gradient that the function leaves: of an argument (its number) or of a tensor from outside. `had`: it had one
-    before; `stored`: it has one afterwards."""
+    """A gradient that the function leaves: of an argument (its number) or of a tensor from outside. `had`: it
+    had one before; `stored`: it has one afterwards."""
 
     place: int | weakref.ref[Tensor]
     had: bool

@@ -1,8 +1,9 @@
 """A convolution as nodes: windows times weights, summed in loops whose last one makes vectors. Week 5.
 
-A code generator makes vectors along the last axis that a kernel stores. Along the last axis of space there are none with
-a stride, and in short rows they are short at the end; so there, where a convolution is large enough, its kernel stores the
-outputs last, from weights that are copied into that order. benchmarks/convolution.py says what this buys.
+A code generator makes vectors along the last axis that a kernel stores. Along the last axis of space there
+are none with a stride, and in short rows they are short at the end; so there, where a convolution is large
+enough, its kernel stores the outputs last, from weights that are copied into that order.
+benchmarks/convolution.py says what this buys.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from .graph import OWN_RULE, fold, shape_of, stored, with_gradient_of
 from .promotion import accumulator
 from .windows import Sizes, cut, spread, windows
 
-#: From how many outputs on they make vectors, and how many products a sum must have to be worth the copies: of a result,
-#: which is as large as the result of the convolution, and of the gradient with respect to the weights.
+#: From how many outputs on they make vectors, and how many products a sum must have to be worth the copies:
+#: of a result, which is as large as the result of the convolution, and of the gradient with respect to the
+#: weights.
 OUTPUTS, PRODUCTS, PRODUCTS_OF_GRADIENT = 8, 64, 16
 #: Rows of so many places make vectors: of any number, and of a multiple of four.
 LONG_ROW, EVEN_ROW = 48, 24
@@ -44,10 +46,10 @@ def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
 def deconvolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes, cuts: Sizes, lengths: Sizes) -> UOp:
     """x (batch, groups, channels, *places), w (groups, channels, outputs, *size): (batch, groups, outputs, *lengths).
 
-    A convolution with the weights reversed, of `x` with zeros around it. Of the space that it fills `cuts` elements are
-    left out in front. With a stride s, the elements q * s + r see each s-th weight only, those from r on: the weights of
-    the s phases r are weights of as many outputs, which are put side by side at the end, and no zero stands between the
-    elements of `x`. With a dilation too, zeros do.
+    A convolution with the weights reversed, of `x` with zeros around it. Of the space that it fills `cuts`
+    elements are left out in front. With a stride s, the elements q * s + r see each s-th weight only, those
+    from r on: the weights of the s phases r are weights of as many outputs, which are put side by side at the
+    end, and no zero stands between the elements of `x`. With a dilation too, zeros do.
     """
     space = len(stride)
     phases = tuple(s if d == 1 else 1 for s, d in zip(stride, dilation, strict=True))

@@ -1,7 +1,7 @@
 """Running sums, products, extremes and differences along an axis. Week 5.
 
-A running fold is a fold of all elements up to each one, by a mask; the code generators carry it along, so that it takes
-one step an element.
+A running fold is a fold of all elements up to each one, by a mask; the code generators carry it along, so
+that it takes one step an element.
 """
 
 from __future__ import annotations
@@ -111,10 +111,11 @@ def running(x: UOp, op: Ops, axis: int) -> UOp:
 
 
 def scan(x: UOp, axis: int, combine: Callable[[UOp, UOp], UOp], identity: float) -> UOp:
-    """What an associative function makes of the elements up to each one: each result joined with the one 1, 2, 4, ...
-    places before it.
+    """What an associative function makes of the elements up to each one: each result joined with the one 1,
+    2, 4, ... places before it.
 
-    Hillis, Steele: Data parallel algorithms, 1986. Its gradient is the rule table's, as no element is divided out.
+    Hillis, Steele: Data parallel algorithms, 1986. Its gradient is the rule table's, as no element is divided
+    out.
     """
     n, step = shape_of(x)[axis], 1
     before = [(0, 0)] * axis

@@ -22,8 +22,9 @@ Data: TypeAlias = "Number | Sequence[Any] | Array | np.generic"
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
-    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises TensorError for
-    ragged lists, for ints that `dtype` does not hold (those of an array wrap), and for what has no dtype.
+    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises
+    TensorError for ragged lists, for ints that `dtype` does not hold (those of an array wrap), and for what
+    has no dtype.
     """
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
         own = dtype or DEFAULT[type(data)]

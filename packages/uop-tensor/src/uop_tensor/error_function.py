@@ -35,9 +35,9 @@ _ERF: dict[DType, tuple[float, ...]] = {
         -1.4618451371674646e-07,
     ),
 }
-#: exp(t*t) (1 + 2t) erfc(t) in q = (t - 4) / (t + 4) for t from 1/2 to the last that has an erfc, minimax: relative error
-#: 2**-28, then 2**-58. The form is that of M. Shepherd and J. Laframboise, "Chebyshev Approximation of
-#: (1 + 2x) exp(x**2) erfc x in 0 <= x < infinity" (Math. Comp., 1981).
+#: exp(t*t) (1 + 2t) erfc(t) in q = (t - 4) / (t + 4) for t from 1/2 to the last that has an erfc, minimax:
+#: relative error 2**-28, then 2**-58. The form is that of M. Shepherd and J. Laframboise, "Chebyshev
+#: Approximation of (1 + 2x) exp(x**2) erfc x in 0 <= x < infinity" (Math. Comp., 1981).
 _ERFC: dict[DType, tuple[float, ...]] = {
     dtypes.f32: (
         1.2329951524734497,
@@ -78,7 +78,8 @@ _ERFC: dict[DType, tuple[float, ...]] = {
 }
 #: The parameter of the guess of `erfinv`.
 _WINITZKI = 0.147
-#: Where erfc is 0, and what rounds a smaller number, when it is added, to so few digits that its square is exact.
+#: Where erfc is 0, and what rounds a smaller number, when it is added, to so few digits that its square is
+#: exact.
 _LAST = {dtypes.f32: (10.2, 1.5 * 2.0**16), dtypes.f64: (27.5, 1.5 * 2.0**32)}
 
 

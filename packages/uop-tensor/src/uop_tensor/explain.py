@@ -1,7 +1,7 @@
 """Explain: why each kernel of a plan ends where it ends, in words and numbers. Week 5.
 
-The plan is arranged once more, and the decisions are read off: what was asked for, what the cost of `cost.py` says
-of storing against computing again, and what is computed in several kernels.
+The plan is arranged once more, and the decisions are read off: what was asked for, what the cost of `cost.py`
+says of storing against computing again, and what is computed in several kernels.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SHOWN = 3
 def explain(*given: Tensor | Jitted[Any, Any]) -> str:
     """Why the kernels that compute these tensors, or that a jitted function has captured, are those that they are.
 
-    Nothing is computed. For each kernel: what it loads, stores and computes; for each value that it stores, why it is
-    stored, with the cost of storing and of computing again; and what it computes that others compute too. Raises
-    TensorError for what is neither a tensor nor a jitted function.
+    Nothing is computed. For each kernel: what it loads, stores and computes; for each value that it stores,
+    why it is stored, with the cost of storing and of computing again; and what it computes that others
+    compute too. Raises TensorError for what is neither a tensor nor a jitted function.
     """
     texts = []
     tensors: list[Tensor] = []

@@ -1,7 +1,7 @@
 """Export: what a function of tensors computes, written as a program that needs no Python. Week 5.
 
-The function is traced as jit does it, so that the plan is the one that a replay would run. A code generator writes it:
-the entry point of the group `uop.export` that is named as the device.
+The function is traced as jit does it, so that the plan is the one that a replay would run. A code generator
+writes it: the entry point of the group `uop.export` that is named as the device.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ I32 = range(-(1 << 31), 1 << 31)
 class Exporter(Protocol):
     """What an entry point of `uop.export` is: it writes a plan to a folder, and says which files that are.
 
-    Each value of `inputs`, `outputs` and `weights` is a memory PARAM of the plan, reshaped; `scalars` are its scalars,
-    and `data` the contents of each weight.
+    Each value of `inputs`, `outputs` and `weights` is a memory PARAM of the plan, reshaped; `scalars` are its
+    scalars, and `data` the contents of each weight.
     """
 
     def __call__(
@@ -62,13 +62,14 @@ def export(
 ) -> list[Path]:
     """Write what `function(*inputs)` computes as a program of the device's language; the files written.
 
-    `inputs` are examples: as with `jit`, tensors and numbers among them are given anew in each run, and the rest is part
-    of the program. Tensors that the function closes over are written as they are now; `weights` gives them names. Those
-    that it assigns keep their new values from run to run. `outputs` names the tensors of the result in order.
+    `inputs` are examples: as with `jit`, tensors and numbers among them are given anew in each run, and the
+    rest is part of the program. Tensors that the function closes over are written as they are now; `weights`
+    gives them names. Those that it assigns keep their new values from run to run. `outputs` names the tensors
+    of the result in order.
 
-    An input is called like the parameter of the function, a part of a list, tuple or dict `PARAMETER.KEY`; an output
-    `output`, or `output.KEY`. Raises JitError for what cannot be traced, UopError for arguments of other types and names
-    that do not fit, BackendError for a device whose kernels cannot be exported.
+    An input is called like the parameter of the function, a part of a list, tuple or dict `PARAMETER.KEY`; an
+    output `output`, or `output.KEY`. Raises JitError for what cannot be traced, UopError for arguments of
+    other types and names that do not fit, BackendError for a device whose kernels cannot be exported.
     """
     _check(function, inputs, folder, name, weights, outputs)
     function = function.function if isinstance(function, Jitted) else function

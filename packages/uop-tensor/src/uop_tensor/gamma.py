@@ -1,6 +1,7 @@
 """The logarithm of the gamma function and its derivative. Week 5.
 
-Nodes of a float dtype, computed in f64: near a zero of these functions the terms of which they are sums cancel.
+Nodes of a float dtype, computed in f64: near a zero of these functions the terms of which they are sums
+cancel.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _LGAMMA = (
     -1.8527803997032962e-05,
     1.1820969445467145e-05,
 )
-#: Bernoulli numbers B(2), B(4), ..., B(16), of which both asymptotic series are made: Stirling's, and its derivative.
+#: Bernoulli numbers B(2), B(4), ..., B(16), of which both asymptotic series are made: Stirling's, and its
+#: derivative.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))
 _DIGAMMA = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))

@@ -28,8 +28,8 @@ _SCATTER = {"add": "sum", "multiply": "prod"}
 
 
 class Gather(Masks):
-    """Positions are integers, from -n to n - 1 along an axis of n elements. Those in lists and arrays are checked at
-    once; one in a tensor that is out of range reads 0 and writes nothing.
+    """Positions are integers, from -n to n - 1 along an axis of n elements. Those in lists and arrays are
+    checked at once; one in a tensor that is out of range reads 0 and writes nothing.
     """
 
     def gather(self, axis: int, index: Positions) -> Self:
@@ -84,9 +84,9 @@ class Gather(Masks):
     def scatter(self, axis: int, index: Positions, src: Self | Number, reduce: str | None = None) -> Self:
         """This tensor with the elements of `src` (or one number) where `index` says along an axis: `gather` undone.
 
-        `index` has as many axes as this tensor and as `src`, each at most as long, but for that of this tensor along
-        `axis`. Of several elements for one place the last is taken. `reduce` "add" and "multiply" are the sum and
-        product of `scatter_reduce`.
+        `index` has as many axes as this tensor and as `src`, each at most as long, but for that of this
+        tensor along `axis`. Of several elements for one place the last is taken. `reduce` "add" and
+        "multiply" are the sum and product of `scatter_reduce`.
         """
         if reduce is not None and reduce not in _SCATTER:
             raise TensorError(f"scatter: reduce={reduce!r}", remedy='"add", "multiply" or None')
@@ -107,9 +107,9 @@ class Gather(Masks):
     ) -> Self:
         """Elements of `src` that `index` sends to one place, folded: "sum", "prod", "mean", "amax" or "amin".
 
-        The old element is one of them, unless `include_self` is false; where nothing is sent it stays. Shapes as for
-        `scatter`. A mean of integers is floored; ties of an extreme share the gradient evenly. The gradient of "prod"
-        costs as much as a matrix of both sizes along the axis.
+        The old element is one of them, unless `include_self` is false; where nothing is sent it stays. Shapes
+        as for `scatter`. A mean of integers is floored; ties of an extreme share the gradient evenly. The
+        gradient of "prod" costs as much as a matrix of both sizes along the axis.
         """
         return self._reduced("scatter_reduce", axis, index, src, reduce, include_self)
 
@@ -239,7 +239,8 @@ def _amin(x: UOp, at: UOp, values: UOp, axis: int, include: bool) -> UOp:
     return compose.mirrored(_amax(compose.mirrored(x), at, compose.mirrored(values), axis, include))
 
 
-#: By name: from the tensor, positions and values (of one shape), an axis, and whether old elements are folded too.
+#: By name: from the tensor, positions and values (of one shape), an axis, and whether old elements are folded
+#: too.
 _REDUCE: dict[str, Callable[[UOp, UOp, UOp, int, bool], UOp]] = {
     "sum": _sum,
     "prod": _prod,

@@ -20,12 +20,13 @@ from .value import Value, grad_enabled
 
 
 class Indexing(Cumulative):
-    """Indices are ints, slices of any step, None, Ellipsis, and tensors, arrays and lists of integers or bool, which
-    broadcast together and stand where NumPy puts them.
+    """Indices are ints, slices of any step, None, Ellipsis, and tensors, arrays and lists of integers or
+    bool, which broadcast together and stand where NumPy puts them.
 
-    Positions in arrays and lists are checked at once. Those in tensors are not known: one out of range reads 0 and
-    writes nothing. A tensor of bool is read, as the shape of the result depends on it, so that it raises JitError
-    within jit; as the index of an assignment of what does not depend on how many are true it is not.
+    Positions in arrays and lists are checked at once. Those in tensors are not known: one out of range reads
+    0 and writes nothing. A tensor of bool is read, as the shape of the result depends on it, so that it
+    raises JitError within jit; as the index of an assignment of what does not depend on how many are true it
+    is not.
     """
 
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Self:
@@ -35,9 +36,10 @@ class Indexing(Cumulative):
     def __setitem__(self, items: Item | tuple[Item, ...], value: object) -> None:
         """Give this tensor the value that has `value`, broadcast and cast to its dtype, in the place of `x[items]`.
 
-        As with `assign`, what was computed from the old value keeps it, views too. Where a position is named twice
-        the last element is taken. The gradient goes to `value`, and to the old value where that stays. Raises
-        TensorError for what does not fit the shape, and for a tensor with `requires_grad`, outside of `no_grad`.
+        As with `assign`, what was computed from the old value keeps it, views too. Where a position is named
+        twice the last element is taken. The gradient goes to `value`, and to the old value where that stays.
+        Raises TensorError for what does not fit the shape, and for a tensor with `requires_grad`, outside of
+        `no_grad`.
         """
         if self._requires_grad and grad_enabled():
             raise TensorError(

@@ -153,19 +153,21 @@ def jit(
 ) -> Any:
     """Replay `function` instead of running it, as one call of the backend.
 
-    Arguments: tensors, also in lists, tuples, dicts and dataclasses, and Python ints and floats are inputs that may change
-    from call to call. A number stays a number: beside a tensor it takes that one's dtype, and what is computed from
-    numbers alone, Python computes at each call. bool, str, None, enums, dtypes and the parameters named in `static`
-    are part of the signature, as are shapes, dtypes, structure, and numbers and strings that the function finds around
-    it. For a new signature the function is run once on values that do not exist yet; reading one (`numpy`, `item`,
-    `if`, ...) raises JitError. The JIT_CACHE last signatures are kept.
+    Arguments: tensors, also in lists, tuples, dicts and dataclasses, and Python ints and floats are inputs
+    that may change from call to call. A number stays a number: beside a tensor it takes that one's dtype, and
+    what is computed from numbers alone, Python computes at each call. bool, str, None, enums, dtypes and the
+    parameters named in `static` are part of the signature, as are shapes, dtypes, structure, and numbers and
+    strings that the function finds around it. For a new signature the function is run once on values that do
+    not exist yet; reading one (`numpy`, `item`, `if`, ...) raises JitError. The JIT_CACHE last signatures are
+    kept.
 
-    `sizes` has the least and the greatest value of parameters that are ints and may end slices and stand in shapes: one
-    trace, and kernels compiled once, serve them all. No result's shape may depend on one.
+    `sizes` has the least and the greatest value of parameters that are ints and may end slices and stand in
+    shapes: one trace, and kernels compiled once, serve them all. No result's shape may depend on one.
 
-    Tensors that the function closes over are looked up at each call; those that it assigns are updated in place. A
-    tensor that is an argument has the value with which the call began. Gradients that the function leaves in `grad`
-    are left by each call, unless it has also assigned the tensor. What else Python does happens once, in the trace.
+    Tensors that the function closes over are looked up at each call; those that it assigns are updated in
+    place. A tensor that is an argument has the value with which the call began. Gradients that the function
+    leaves in `grad` are left by each call, unless it has also assigned the tensor. What else Python does
+    happens once, in the trace.
     """
     if function is None:
         return lambda found: Jitted(found, static, sizes)

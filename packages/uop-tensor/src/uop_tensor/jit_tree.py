@@ -71,7 +71,8 @@ class Size:
 class Tree:
     """Leaves in order: distinct tensors and numbers. `structure` is the Place of the whole.
 
-    The numbers of a result are what they are computed from. `sizes` are the bounds of those numbers that are sizes.
+    The numbers of a result are what they are computed from. `sizes` are the bounds of those numbers that are
+    sizes.
     """
 
     __slots__ = ("numbers", "sizes", "structure", "tensors")
@@ -117,8 +118,8 @@ def _kind_of(value: UOp) -> tuple[object, ...]:
 
 
 def leaves_of(args: tuple[Any, ...]) -> tuple[Signature, Sequence[Tensor], Sequence[Any]] | None:
-    """Signature, tensors and numbers of a call with distinct tensors and numbers by position and nothing else, as most
-    are: 0.6 us, where its Tree takes 4. None for any other call.
+    """Signature, tensors and numbers of a call with distinct tensors and numbers by position and nothing
+    else, as most are: 0.6 us, where its Tree takes 4. None for any other call.
     """
     kinds = [
         x.uop.memo.get(KIND) or _kind_of(x.uop) for x in args if type(x) is Tensor and not x._requires_grad
@@ -153,8 +154,8 @@ class _Flattening(NamedTuple):
     sizes: dict[int, Bounds]
 
 
-# Functions, not closures that call themselves: such a cycle would keep the tensors of each call until the collector
-# runs. By type, since to ask for one after the other takes 2 us for a call of one tensor.
+# Functions, not closures that call themselves: such a cycle would keep the tensors of each call until the
+# collector runs. By type, since to ask for one after the other takes 2 us for a call of one tensor.
 
 
 def _place(x: Any, found: _Flattening) -> Place:

@@ -21,7 +21,8 @@ LARGEST = 64
 class LinearAlgebra(Products):
     """Of matrices (..., n, m) with at most 64 columns; integers are taken as f32, f16 and bf16 computed in f32.
 
-    Everything has gradients. What is singular gives infinities and NaN, since nothing is looked at while a graph is made.
+    Everything has gradients. What is singular gives infinities and NaN, since nothing is looked at while a
+    graph is made.
     """
 
     def det(self) -> Self:
@@ -88,7 +89,8 @@ class LinearAlgebra(Products):
     def cholesky(self, upper: bool = False) -> Self:
         """The lower triangular L with L @ L.T = self, of symmetric positive definite matrices; `upper`: its transpose.
 
-        Only the lower triangle is looked at (`upper`: the upper one); NaN where a matrix is not positive definite.
+        Only the lower triangle is looked at (`upper`: the upper one); NaN where a matrix is not positive
+        definite.
         """
         (a,), dtype = self._small("cholesky", square=True)
         # both triangles take part in the gradient, evenly, as those of a symmetric matrix change together
@@ -99,7 +101,8 @@ class LinearAlgebra(Products):
     def qr(self, mode: str = "reduced") -> tuple[Self, Self]:
         """Q with orthonormal columns and upper triangular R with Q @ R = self, signs as in LAPACK.
 
-        Of (..., n, m) and k = min(n, m), Q is (..., n, k) and R (..., k, m), with mode="complete" (..., n, n) and (..., n, m).
+        Of (..., n, m) and k = min(n, m), Q is (..., n, k) and R (..., k, m), with mode="complete" (..., n, n)
+        and (..., n, m).
         """
         if mode not in ("reduced", "complete"):
             raise TensorError(f"qr: mode={mode!r}", remedy='"reduced" or "complete"')

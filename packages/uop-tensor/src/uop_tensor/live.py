@@ -36,7 +36,8 @@ class Capture:
         self.thread = get_ident()
         #: Tensors that were assigned, in order of their first assignment.
         self.assignments: dict[int, Lazy] = {}
-        #: The seed that `manual_seed` has given, and the random blocks drawn since then or since the beginning.
+        #: The seed that `manual_seed` has given, and the random blocks drawn since then or since the
+        #: beginning.
         self.seed: int | None = None
         self.drawn = 0
         #: Tensors that other threads have made meanwhile, perhaps of placeholders.
@@ -54,7 +55,8 @@ class Capture:
         )
 
 
-#: Every tensor that is alive. The references take themselves out: a WeakSet does so in Python, and takes 0.5 us more.
+#: Every tensor that is alive. The references take themselves out: a WeakSet does so in Python, and takes 0.5
+#: us more.
 _alive: set[weakref.ref[Lazy]] = set()
 _forget = _alive.discard
 #: How long a thread waits for another one to end its trace, in seconds.
@@ -75,8 +77,8 @@ def register(tensor: Lazy) -> None:
 
 
 def capture() -> Capture | None:
-    """The trace that is going on in this thread, or None. Where another thread traces, and tensors are placeholders, it
-    is waited for.
+    """The trace that is going on in this thread, or None. Where another thread traces, and tensors are
+    placeholders, it is waited for.
 
     Raises JitError where that takes too long: the other one may wait for this one.
     """
@@ -89,8 +91,8 @@ def capture() -> Capture | None:
 
 
 def begin_work() -> Capture | None:
-    """As `capture`, and from here to `end_work` no other thread begins a trace; one that does so is waited for. Where it
-    raises, `end_work` is due too.
+    """As `capture`, and from here to `end_work` no other thread begins a trace; one that does so is waited
+    for. Where it raises, `end_work` is due too.
     """
     thread = get_ident()
     _working.append(thread)  # first: whoever begins a trace looks here after it has said so

@@ -17,8 +17,8 @@ from .value import Operand, operands
 
 
 class Losses(Classes):
-    """`reduction` is "mean" (over all elements), "sum" or "none". Operands broadcast; f16 and bf16 are computed in
-    f32 and rounded once.
+    """`reduction` is "mean" (over all elements), "sum" or "none". Operands broadcast; f16 and bf16 are
+    computed in f32 and rounded once.
     """
 
     def _loss(self, method: str, reduction: str, function: Callable[..., UOp], *others: Operand) -> Self:
@@ -174,7 +174,8 @@ class Losses(Classes):
     ) -> Self:
         """Of vectors along the last axis: 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
-        As in PyTorch, 1e-12 is added to the square of each length, so that the gradient is finite at a vector of zeros.
+        As in PyTorch, 1e-12 is added to the square of each length, so that the gradient is finite at a vector
+        of zeros.
         """
         lengths = ((self * self).sum(-1) + 1e-12) * ((other * other).sum(-1) + 1e-12)
         cosine = (self * other).sum(-1) / lengths.sqrt()

@@ -97,8 +97,9 @@ class Ordering(Gather):
     ) -> Self:
         """What a part `q` (0 to 1) of the elements along an axis (None: of all) is below; NaN where there is one.
 
-        Several `q` make an axis in front; those in a tensor are read. Between two elements, `interpolation` is
-        "linear", "lower", "higher", "midpoint" or "nearest" (halves to the even one). Integers are computed as f32.
+        Several `q` make an axis in front; those in a tensor are read. Between two elements, `interpolation`
+        is "linear", "lower", "higher", "midpoint" or "nearest" (halves to the even one). Integers are
+        computed as f32.
         """
         parts = np.asarray(q._data("quantile") if isinstance(q, Value) else q, np.float64)
         if parts.ndim > 1 or not ((parts >= 0) & (parts <= 1)).all():
@@ -134,8 +135,8 @@ class Ordering(Gather):
     def searchsorted(self, values: Operand, right: bool = False, side: str | None = None) -> Self:
         """Where `values` would be inserted into this tensor, sorted along its last axis, so that it stays sorted (i64).
 
-        In front of equal elements, or behind them with `right` or `side="right"`. A vector takes values of any shape;
-        otherwise values have the same sizes along all axes but the last. Each takes log(n) reads.
+        In front of equal elements, or behind them with `right` or `side="right"`. A vector takes values of
+        any shape; otherwise values have the same sizes along all axes but the last. Each takes log(n) reads.
         """
         if side not in (None, "left", "right") or (side == "left" and right):
             raise TensorError(
@@ -167,8 +168,8 @@ class Ordering(Gather):
     ) -> Self | tuple[Self, ...]:
         """The distinct elements in order, or the distinct parts along an axis.
 
-        With them, where asked for: which of them each element (or part) is, and how often each stands there (i64). Each
-        NaN is distinct. The elements are read, and the results are constants to `backward`.
+        With them, where asked for: which of them each element (or part) is, and how often each stands there
+        (i64). Each NaN is distinct. The elements are read, and the results are constants to `backward`.
         """
         at = None if axis is None else shapes.one_axis("unique", self.ndim, axis)
         found = np.unique(
@@ -226,8 +227,8 @@ def _alike(method: str, *given: Operand) -> tuple[UOp, ...]:
 def _search(x: UOp, values: UOp, right: bool) -> UOp:
     """How many elements of the last axis are less than each value (`right`: at most equal).
 
-    Of `left` elements from the `found`-th on, the half in front is passed by where its last one is less; so each read
-    is in range, whatever was found.
+    Of `left` elements from the `found`-th on, the half in front is passed by where its last one is less; so
+    each read is in range, whatever was found.
     """
     left = shape_of(x)[-1]
     found = broadcast_to(UOp.const(dtypes.u32, 0), values.shape)

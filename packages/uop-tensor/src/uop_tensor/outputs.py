@@ -1,8 +1,9 @@
 """Memory for the results of a replay: that of a result which nobody holds any more is used again. Week 5.
 
-To make memory, the BUFFER that names it and a view of that takes 20 us; to use them again takes 1 us. That nobody holds
-them is read from their reference counts, which CPython keeps exactly: a tensor, a graph or an exported array is one
-reference more than there was when nobody had the result yet. Measured by benchmarks/jit.py.
+To make memory, the BUFFER that names it and a view of that takes 20 us; to use them again takes 1 us. That
+nobody holds them is read from their reference counts, which CPython keeps exactly: a tensor, a graph or an
+exported array is one reference more than there was when nobody had the result yet. Measured by
+benchmarks/jit.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from uop_ir import Backend, DType, UOp
 
 from .memory import new_buffer, view
 
-#: How many are watched. `loss = step(...)` holds the last result while the next is computed, and so needs two.
+#: How many are watched. `loss = step(...)` holds the last result while the next is computed, and so needs
+#: two.
 WATCHED = 2
 TRIES = range(WATCHED)
 _unequal = itertools.count()
@@ -36,8 +38,9 @@ class Output:
         self.take()  # nobody holds it: it tells how many references that makes
 
     def take(self) -> Entry:
-        """Memory that nobody else holds. A thread that counts has taken the entry from the list, and holds its parts when
-        it puts the entry back, and ever after: it returns the parts, not the entry, which others find in the list.
+        """Memory that nobody else holds. A thread that counts has taken the entry from the list, and holds
+        its parts when it puts the entry back, and ever after: it returns the parts, not the entry, which
+        others find in the list.
         """
         lent = self._lent
         for _ in TRIES:

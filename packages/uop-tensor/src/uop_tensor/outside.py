@@ -19,9 +19,9 @@ _count = getattr(sys, "getrefcount", None)
 
 
 class Found(NamedTuple):
-    """What a call has found. `tensors` give those that are there, and `values` are theirs; `handles`: the memory of each
-    captured value. Of the states, `counted` has the value and the BUFFER of each, `fewest` how many references there are to
-    these where nobody else has any, and `memos` the memo of each BUFFER.
+    """What a call has found. `tensors` give those that are there, and `values` are theirs; `handles`: the
+    memory of each captured value. Of the states, `counted` has the value and the BUFFER of each, `fewest` how
+    many references there are to these where nobody else has any, and `memos` the memo of each BUFFER.
     """
 
     tensors: list[Callable[[], Any]]
@@ -35,8 +35,9 @@ class Found(NamedTuple):
 class Outside:
     """The captured values and the states of a trace.
 
-    Between two calls of a training step nothing moves: what a call has found is kept, and the next one compares it as
-    lists, in a tenth of the time that it takes to ask each value by itself (benchmarks/jit.py).
+    Between two calls of a training step nothing moves: what a call has found is kept, and the next one
+    compares it as lists, in a tenth of the time that it takes to ask each value by itself
+    (benchmarks/jit.py).
     """
 
     def __init__(self, captured: Sequence[Captured], states: Sequence[State]) -> None:
@@ -56,8 +57,8 @@ class Outside:
         return all(map(Captured.valid, self._captured))
 
     def memory(self, arguments: Sequence[Tensor]) -> Sequence[Any]:
-        """The memory of each captured value, after `valid` was asked. Gives each state memory that neither an argument nor
-        another tensor reads.
+        """The memory of each captured value, after `valid` was asked. Gives each state memory that neither an
+        argument nor another tensor reads.
         """
         found = self.last
         if found is None or not alone(found):
@@ -76,7 +77,8 @@ class Outside:
             self._own_states([whole_buffer(t.uop) for t in arguments])
             found = self._snapshot(self._fewest())
         gone = len(found.tensors) < sum(len(captured.tensors) for captured in self._captured)
-        # one that is gone may come back (a gradient); of what has parted, the next call has a trace of its own
+        # one that is gone may come back (a gradient); of what has parted, the next call has a trace of its
+        # own
         if not gone and not any(captured.parted for captured in self._captured):
             self.last = found
         return found
@@ -130,8 +132,8 @@ class Outside:
 
 
 def alone(found: Found) -> bool:
-    """Whether nothing else can read the memory of the states, as far as reference counts tell: 0.1 us a state, where to
-    look at every tensor that is alive takes 0.2 us for each of those.
+    """Whether nothing else can read the memory of the states, as far as reference counts tell: 0.1 us a
+    state, where to look at every tensor that is alive takes 0.2 us for each of those.
     """
     if not found.counted:
         return True

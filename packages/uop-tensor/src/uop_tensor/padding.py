@@ -15,7 +15,8 @@ from .movement import Movement, join
 from .value import operands
 from .windows import cut
 
-#: Flat, as in torch: (before, after) of the last axis, then of the one before it, and so on. Or a pair an axis.
+#: Flat, as in torch: (before, after) of the last axis, then of the one before it, and so on. Or a pair an
+#: axis.
 Widths: TypeAlias = "Sequence[int] | Sequence[Sequence[int] | None]"
 Pair: TypeAlias = "tuple[int, int]"
 
@@ -26,9 +27,10 @@ class Padding(Movement):
     def pad(self, padding: Widths, mode: str = "constant", value: Number = 0) -> Self:
         """Axes grown by (before, after); a negative width cuts off.
 
-        `padding` is flat, `(left, right, top, bottom, ...)` from the last axis on as in torch, or holds a pair for
-        each axis, the first one first, as in NumPy; None is (0, 0). `mode` "constant" fills with `value`, "reflect"
-        mirrors without repeating the edge, "replicate" repeats the edge, "circular" begins again at the other end.
+        `padding` is flat, `(left, right, top, bottom, ...)` from the last axis on as in torch, or holds a
+        pair for each axis, the first one first, as in NumPy; None is (0, 0). `mode` "constant" fills with
+        `value`, "reflect" mirrors without repeating the edge, "replicate" repeats the edge, "circular" begins
+        again at the other end.
         """
         pairs = _pairs(padding, self.shape)
         if mode == "constant":

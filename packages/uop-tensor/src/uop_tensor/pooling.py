@@ -23,9 +23,9 @@ from .windows import Sizes, windows
 class Pooling(Convolution):
     """Windows slide over the space of a tensor (batch, channels, *space) or (channels, *space).
 
-    The order of the parameters is torch's. `kernel_size` is the size of a window, `stride` the distance between windows,
-    their size where it is not given. `padding` is at most half a window, and is no maximum. With `ceil_mode` the last
-    window may end behind the padding, if it begins before that.
+    The order of the parameters is torch's. `kernel_size` is the size of a window, `stride` the distance
+    between windows, their size where it is not given. `padding` is at most half a window, and is no maximum.
+    With `ceil_mode` the last window may end behind the padding, if it begins before that.
     """
 
     def max_pool1d(
@@ -49,11 +49,12 @@ class Pooling(Convolution):
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The greatest element of each window: (batch, channels, *places); NaN where there is one. Ties share the
-        gradient evenly. A `kernel_size` of several numbers says over how many axes of space, as in tinygrad.
+        """The greatest element of each window: (batch, channels, *places); NaN where there is one. Ties share
+        the gradient evenly. A `kernel_size` of several numbers says over how many axes of space, as in
+        tinygrad.
 
-        With `return_indices`, a pair: these, and where they stand in the space, row-major, as i64; of equal ones the
-        first, of several NaN the last.
+        With `return_indices`, a pair: these, and where they stand in the space, row-major, as i64; of equal
+        ones the first, of several NaN the last.
         """
         return self._max_pool(
             _rank(kernel_size), kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -93,8 +94,8 @@ class Pooling(Convolution):
     ) -> Self:
         """The mean of each window; of integers, as f32. A `kernel_size` of several numbers says over how many axes.
 
-        The zeros of the padding count as elements, unless `count_include_pad` is false; what is behind it does not.
-        The sum is divided by `divisor_override` instead, where it is given.
+        The zeros of the padding count as elements, unless `count_include_pad` is false; what is behind it
+        does not. The sum is divided by `divisor_override` instead, where it is given.
         """
         rank = _rank(kernel_size)
         return self._avg_pool(
@@ -250,8 +251,8 @@ def _greatest(seen: UOp, space: int) -> UOp:
 
 
 def _where_greatest(seen: UOp, positions: Sequence[UOp], inside: Sequence[UOp], lengths: Sizes) -> UOp:
-    """The position in the space of the greatest element of each window; `positions` and `inside` are (places, size),
-    an axis.
+    """The position in the space of the greatest element of each window; `positions` and `inside` are (places,
+    size), an axis.
 
     A key for each candidate, of which the greatest wins: of numbers the first, of NaN the last.
     """

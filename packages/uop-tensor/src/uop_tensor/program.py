@@ -1,7 +1,7 @@
 """Programs: a graph in canonical form, its plan, and the cache of plans. Week 5.
 
-In canonical form each BUFFER is a PARAM, numbered by first use. Two programs of the same shape then have the same,
-interned root, and the root is the key of the cache: the second one is neither scheduled nor compiled.
+In canonical form each BUFFER is a PARAM, numbered by first use. Two programs of the same shape then have the
+same, interned root, and the root is the key of the cache: the second one is neither scheduled nor compiled.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .memory import HELD, base, handle, new_buffer
 from .plan import Planned, Want, make_plan
 from .settings import settings
 
-#: A STACK of more operands than this becomes a STACK of STACKs, which can be cut into kernels. One of constants is
-#: a table that the code generators know, and stays.
+#: A STACK of more operands than this becomes a STACK of STACKs, which can be cut into kernels. One of
+#: constants is a table that the code generators know, and stays.
 STACK_LIMIT = 16
 
 
@@ -144,8 +144,8 @@ def program(values: Sequence[UOp], donors: Sequence[UOp | None], must: bool, bac
 def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[UOp], list[UOp]]:
     """The values over PARAMs, and the BUFFERs that stand behind these by slot; donors that are not read come last.
 
-    Each value is a node of its own that computes something: what is memory already, a constant, or asked for twice
-    is wrapped in a STAGE, which means its operand.
+    Each value is a node of its own that computes something: what is memory already, a constant, or asked for
+    twice is wrapped in a STAGE, which means its operand.
     """
     values = list(values)
     nodes = toposort(values)

@@ -21,9 +21,9 @@ def realize(
 ) -> list[UOp]:
     """Each value as a BUFFER reshaped to its shape; a value that is one already is returned as it is.
 
-    `donate[i]` is a BUFFER whose contents nobody needs after this call: value i is stored there where no copy is
-    needed for it. `device` is where values go that read no memory; None: the default one. `scalars` are the values of
-    scalar PARAMs, by name. Raises UopError for values of several devices.
+    `donate[i]` is a BUFFER whose contents nobody needs after this call: value i is stored there where no copy
+    is needed for it. `device` is where values go that read no memory; None: the default one. `scalars` are
+    the values of scalar PARAMs, by name. Raises UopError for values of several devices.
     """
     donate = donate or {}
     values = _copied(values)

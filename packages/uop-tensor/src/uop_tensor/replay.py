@@ -32,12 +32,12 @@ Result: TypeAlias = "int | Tensor | tuple[type[Tensor], tuple[int | UOp, ...]]"
 class Replay:
     """A program, where its inputs come from, and where its results go.
 
-    `sources`, one a BUFFER of the program: the number of an argument, a captured value, or a BUFFER that the trace
-    has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside, or the type
-    and shape of a new tensor; those come first among the stored values, whose shapes are `shapes`, in order. Then come
-    the new values of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the
-    program reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers. `bindings`: where
-    the function finds its tensors.
+    `sources`, one a BUFFER of the program: the number of an argument, a captured value, or a BUFFER that the
+    trace has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside,
+    or the type and shape of a new tensor; those come first among the stored values, whose shapes are
+    `shapes`, in order. Then come the new values of the arguments in `assigned`, then gradients, then the
+    states. `scalars` are the numbers that the program reads, by name. `seed` and `drawn`: what the function
+    does to the stream of random numbers. `bindings`: where the function finds its tensors.
     """
 
     program: Program | None
@@ -90,8 +90,8 @@ class Replay:
         return set(map(id, alive)) | {id(r) for r in self.results if isinstance(r, Tensor)}
 
     def valid(self) -> bool:
-        """False once tensors that had one value when they were traced have several, other gradients, or are not those that
-        the function would find.
+        """False once tensors that had one value when they were traced have several, other gradients, or are
+        not those that the function would find.
         """
         return (
             (self.bindings is None or self.bindings.hold())

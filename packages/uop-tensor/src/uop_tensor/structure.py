@@ -7,8 +7,8 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, TypeAlias
 
-#: Where a leaf or a container stands: (Leaf, its number, ...) or (Container, its keys, their identities, *places
-#: of its parts). Hashable.
+#: Where a leaf or a container stands: (Leaf, its number, ...) or (Container, its keys, their identities,
+#: *places of its parts). Hashable.
 Place: TypeAlias = "tuple[Any, ...]"
 
 

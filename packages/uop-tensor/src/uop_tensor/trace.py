@@ -1,7 +1,8 @@
 """Traces: what a jitted function computes from its arguments and from the tensors around it. Week 5.
 
-For the time of a trace every live tensor is a placeholder, a BUFFER without memory, so that the graph tells which
-tensors the function has used. Afterwards each has its value back, and the graph is a program like any other.
+For the time of a trace every live tensor is a placeholder, a BUFFER without memory, so that the graph tells
+which tensors the function has used. Afterwards each has its value back, and the graph is a program like any
+other.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from .weak import Number, Scalars
 def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool = False) -> Replay:
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
-    For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises
-    JitError for what cannot be replayed; all tensors are then what they were before, and under the names that they had.
+    For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are
+    dropped. Raises JitError for what cannot be replayed; all tensors are then what they were before, and
+    under the names that they had.
     """
     bindings = Bindings(function)
     try:

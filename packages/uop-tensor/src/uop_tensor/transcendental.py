@@ -1,7 +1,7 @@
 """Logarithms and exponentials near their zeros, inverse and hyperbolic functions, as compositions. Week 5.
 
-As in `compose`: nodes of a float dtype, f16 and bf16 computed in f32. |x| is a choice by the sign here, not `absolute`,
-so that the derivative at 0 is that of the function.
+As in `compose`: nodes of a float dtype, f16 and bf16 computed in f32. |x| is a choice by the sign here, not
+`absolute`, so that the derivative at 0 is that of the function.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from . import compose
 from .compose import polynomial, wide
 from .graph import detach, with_gradient_of
 
-#: log(2) in two parts, the first so short that its product with an exponent is exact; the greatest exponent; the digits
-#: of a mantissa, the integer that has a number's bits.
+#: log(2) in two parts, the first so short that its product with an exponent is exact; the greatest exponent;
+#: the digits of a mantissa, the integer that has a number's bits.
 _BINARY = {
     dtypes.f32: (0.693359375, -2.12194440e-4, 127, 23, dtypes.i32),
     dtypes.f64: (6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52, dtypes.i64),
@@ -82,8 +82,8 @@ def magnitude(x: UOp) -> UOp:
 def exp_of_sum(x: UOp, rest: UOp | None = None) -> UOp:
     """exp(x + rest), rest small: 2**n exp(r) with r = x - n log(2), to 2 ulp. (`exp` loses as much as x has units.)
 
-    n keeps to the exponents that there are, so that r takes what is beyond them. It is what adding 1.5 * 2**digits rounds
-    to, and then stands in the low bits.
+    n keeps to the exponents that there are, so that r takes what is beyond them. It is what adding 1.5 *
+    2**digits rounds to, and then stands in the low bits.
     """
     high, low, most, digits, integer = _BINARY[x.dtype]
     turns = x * math.log2(math.e)

@@ -43,9 +43,9 @@ class Unpooling(Pooling):
     ) -> Self:
         """Zeros, with each element where it came from, as the `indices` of `max_pool2d(..., return_indices=True)` say.
 
-        The space is (places - 1) * stride - 2 * padding + size, or `output_size`, which may have all axes. Of several
-        elements for one place the last is taken; one with a position out of range is left out. Raises TensorError for
-        indices of another shape.
+        The space is (places - 1) * stride - 2 * padding + size, or `output_size`, which may have all axes. Of
+        several elements for one place the last is taken; one with a position out of range is left out. Raises
+        TensorError for indices of another shape.
         """
         return self._max_unpool(2, indices, kernel_size, stride, padding, output_size)
 
@@ -92,8 +92,8 @@ class Unpooling(Pooling):
         return zeros.scatter(-1, indices.reshape(flat), self.reshape(flat)).reshape((*front, *lengths))
 
     def im2col(self, kernel_size: Each, dilation: Each = 1, padding: Each = 0, stride: Each = 1) -> Self:
-        """The windows of a space of two axes as columns: (batch, channels * elements of a window, places), as torch's
-        `functional.unfold`. Raises TensorError where a window does not fit.
+        """The windows of a space of two axes as columns: (batch, channels * elements of a window, places), as
+        torch's `functional.unfold`. Raises TensorError where a window does not fit.
         """
         _check_axes("im2col", self.shape, 3)
         size, steps, cuts, strides = _windows("im2col", kernel_size, dilation, padding, stride)

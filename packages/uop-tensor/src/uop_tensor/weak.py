@@ -1,7 +1,7 @@
 """Python numbers that a jitted function is given: within the trace they stay Python numbers. Week 5.
 
-Beside a tensor such a number takes the dtype that it takes outside of jit, and what is computed from numbers alone is
-computed by Python, at each call. Each dtype that a number takes is a scalar of the program.
+Beside a tensor such a number takes the dtype that it takes outside of jit, and what is computed from numbers
+alone is computed by Python, at each call. Each dtype that a number takes is a scalar of the program.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Compute: TypeAlias = "Callable[[Sequence[Number]], Any]"
 
 @dataclass(frozen=True, eq=False)
 class Weak:
-    """A number: of which type it is, how it is computed from the numbers of a call, and as what size it may stand in
-    shapes, if it may."""
+    """A number: of which type it is, how it is computed from the numbers of a call, and as what size it may
+    stand in shapes, if it may."""
 
     kind: type
     compute: Compute
