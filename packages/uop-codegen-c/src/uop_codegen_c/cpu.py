@@ -45,6 +45,7 @@ class CpuBackend:
             settings.cc,
             settings.uop_cache,
             settings.beam,
+            settings.beam_seconds,
             ir_settings.check,
         )
         with self._lock:

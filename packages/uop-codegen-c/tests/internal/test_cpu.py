@@ -305,7 +305,10 @@ def test_bodies_are_compiled_once_and_forgotten_with_their_graph(backend: CpuBac
         own.compile([body])
     with override(settings, strict=1):
         own.compile([body])
-    assert len(asked) == 3
+    for width, seconds in ((2, 30), (2, 30), (2, 40)):
+        with override(settings, beam=width, beam_seconds=seconds):
+            own.compile([body])
+    assert len(asked) == 5
     dead = weakref.ref(body)
     asked.clear()
     del body, first, again
