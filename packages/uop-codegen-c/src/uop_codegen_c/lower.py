@@ -32,6 +32,11 @@ def stages(
         yield step.name, result
 
 
+def at_loop_level(body: UOp, freedoms: Freedoms) -> UOp:
+    """A kernel as the program that schedules act on."""
+    return next(root for name, root in stages(body, freedoms) if name == "bounds")
+
+
 def generate(
     body: UOp,
     freedoms: Freedoms | None = None,
@@ -51,10 +56,18 @@ def source(order: Sequence[UOp], params: Sequence[UOp]) -> KernelSource:
     helpers, text = render("kernel", order, params)
     digest = hashlib.sha256("\n".join([*helpers, text]).encode()).hexdigest()
     name = f"k_{digest[:16]}"
-    memory = sum(p.arg.size * p.arg.dtype.itemsize for p in params if p.arg.size is not None)
     return KernelSource(
-        name, preamble(helpers), text.replace("void kernel(", f"void {name}(", 1), _flops(order), memory
+        name,
+        preamble(helpers),
+        text.replace("void kernel(", f"void {name}(", 1),
+        _flops(order),
+        argument_bytes(params),
     )
+
+
+def argument_bytes(params: Sequence[UOp]) -> int:
+    """The bytes of the memory among the arguments of a kernel."""
+    return sum(p.arg.size * p.dtype.itemsize for p in params if p.arg.size is not None)
 
 
 def preamble(helpers: list[str]) -> str:

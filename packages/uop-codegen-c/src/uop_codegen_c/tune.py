@@ -19,7 +19,7 @@ from typing import Protocol
 from uop_ir import UOp, UopError
 
 from .freedoms import Freedoms
-from .lower import stages
+from .lower import at_loop_level
 from .machine import Machine, this_machine
 from .optimize import choose
 from .schedule import Schedule
@@ -64,7 +64,7 @@ def tune(
     `say` is told of each that is the best so far; a `known` one is timed too. Raises UopError where the kernel cannot
     be run in another process.
     """
-    root = next(root for name, root in stages(body, free) if name == "bounds")
+    root = at_loop_level(body, free)
     worker = Worker(body, free)
     try:
         return Search(root, free, this_machine(), worker, width, seconds, say).run(known)
@@ -99,7 +99,8 @@ class Search:
         usual = self.times[chosen[1]][0]
         if usual == inf:
             raise UopError(
-                "tune: a process that runs the kernel by the schedule that is chosen fails, or is slow"
+                "tune: a process that runs the kernel by the schedule that is chosen fails, or is slow",
+                remedy="smaller arguments, or no search (BEAM=0)",
             )
         self.ends = self.clock() + self.limit
         if usual > WORTH_SECONDS:

@@ -18,7 +18,7 @@ from .compiler import LONG_TEXT
 from .freedoms import Freedoms
 from .linearize import linearize
 from .loader import load
-from .lower import source, stages
+from .lower import at_loop_level, source, stages
 from .memory import allocate, bytes_of
 from .runtime import REPLAY, CpuProgram, replay
 from .schedule import Schedule
@@ -42,7 +42,7 @@ class Bench:
 
     def __init__(self, body: UOp, free: Freedoms) -> None:
         self.free = free
-        self.root = next(root for name, root in stages(body, free) if name == "bounds")
+        self.root = at_loop_level(body, free)
         params = self.params = call_params(body)
         inputs = tuple(p for p in params if p.arg.size is not None)
         self.plan = Plan((UOp(Ops.CALL, (body, *params)),), inputs, params[len(inputs) :])

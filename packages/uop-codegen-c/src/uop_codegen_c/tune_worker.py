@@ -7,7 +7,7 @@ tuned may run twice. The job is a file; then a line of JSON is asked and lines o
     {"turns": [one, other]}        "ready", then a list of pairs of seconds, or null
 
 It compiles to a cache of its own, which goes with it. One that takes longer than CANDIDATE_SECONDS for an answer is
-ended, by a signal of its own where nobody is left to do it.
+ended, by a signal of its own where nobody is left to do it; only then its cache stays in the folder of temporary files.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from uop_ir import BackendError, UOp, UopError, call_params, format_uir, overrid
 from uop_ir import settings as ir_settings
 
 from .freedoms import Freedoms
+from .lower import argument_bytes
 from .schedule import Schedule
 from .settings import settings
 from .tune_bench import Bench
@@ -51,7 +52,7 @@ class Worker:
 
     def __init__(self, body: UOp, free: Freedoms) -> None:
         """Raises UopError for a kernel whose arguments are too large to be made again."""
-        nbytes = sum(p.arg.size * p.dtype.itemsize for p in call_params(body) if p.arg.size is not None)
+        nbytes = argument_bytes(call_params(body))
         if nbytes > MOST_BYTES:
             raise UopError(f"tune: a kernel with {nbytes} bytes of arguments", remedy=f"at most {MOST_BYTES}")
         self.folder = tempfile.TemporaryDirectory(prefix="uop-tune-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from math import inf
@@ -41,7 +42,7 @@ def test_a_worker_goes_on_behind_what_is_illegal_and_starts_anew_behind_what_kil
     good, other = Schedule.parse("retype 1 unroll"), Schedule.parse("split 0 2 upcast")
     times = worker.measure([good, Schedule.parse("retype 7 thread"), other])
     assert times[1] == inf
-    assert 0 < times[0] < 1 > times[2] > 0
+    assert 0 < times[0] < inf > times[2] > 0
     turns = worker.turns(NONE, good)
     assert tune_bench.LEAST_TURNS <= len(turns) <= tune_bench.TURNS
     assert all(old > 0 < new for old, new in turns)
@@ -50,7 +51,7 @@ def test_a_worker_goes_on_behind_what_is_illegal_and_starts_anew_behind_what_kil
     worker.process.kill()
     worker.process.wait()
     assert worker.measure([good]) < [inf]  # no fault of this one
-    monkeypatch.setattr(tune_worker, "CANDIDATE_SECONDS", 0)
+    monkeypatch.setattr("select.select", lambda *args: ([], [], []))  # no answer in time
     assert worker.measure([good, other]) == [inf, inf]
     assert worker.turns(good, other) == []
     monkeypatch.undo()
@@ -70,7 +71,7 @@ def test_a_process_that_hangs_ends_itself(worker: Worker) -> None:
     deadline = time.monotonic() + 3 * tune_worker.CANDIDATE_SECONDS
     while worker.process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.5)
-    assert worker.process.poll() == -14  # SIGALRM
+    assert worker.process.poll() == -signal.SIGALRM
     assert worker.measure([NONE]) < [inf]
 
 
