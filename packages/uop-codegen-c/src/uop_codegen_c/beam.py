@@ -1,7 +1,7 @@
 """Beam: the C of a kernel by the schedule that timing has found for it; with BEAM=n one is searched for first. Week 6.
 
 A schedule of the database is applied like one that a user gives: action by action, each of which must be legal. One
-that is not is set aside, and the kernel gets the schedule that is chosen for it. So does one that cannot be searched.
+that is not is removed, and the kernel gets the schedule that is chosen for it. So does one that cannot be searched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .generated import remembered
 from .schedule import Schedule
 from .settings import settings
 from .tune import tune
-from .tuned import Find, alone, find_path, keep, look_up, set_aside
+from .tuned import Find, alone, find_path, forget_find, keep, look_up
 
 #: Called with each kernel that has a Find when it is lowered, and the Find, or the reason why it could not be searched.
 WATCHERS: list[Callable[[UOp, Find | Exception], None]] = []
@@ -25,17 +25,22 @@ WATCHERS: list[Callable[[UOp, Find | Exception], None]] = []
 
 def tuned_text(body: UOp) -> KernelSource:
     """The C of a kernel, by the schedule that was found for it, else by the one that is chosen."""
+    return applied(body)[1]
+
+
+def applied(body: UOp) -> tuple[Find | None, KernelSource]:
+    """What was found for a kernel, if its schedule is legal, and the C of the kernel by it or by the one that is chosen."""
     free = current_freedoms()
     found = find(body, free) if free.optimize else None
     if found is None or found.schedule is None:
-        return remembered(body)
+        return found, remembered(body)
     if ir_settings.debug >= 3:
-        print("schedule, found by timing:", found.schedule or "none")
+        print("schedule, found by timing:", found.text)
     try:
-        return remembered(body, Schedule.parse(found.schedule))
+        return found, remembered(body, Schedule.parse(found.schedule))
     except UopError:
-        set_aside(find_path(body, free))
-        return remembered(body)
+        forget_find(find_path(body, free))
+        return None, remembered(body)
 
 
 def find(body: UOp, free: Freedoms) -> Find | None:

@@ -5,10 +5,12 @@ A folder `c` below the cache folder holds
     <sha256>.so     a shared object with several kernels, named by its own bytes
     <sha256>.k      one a kernel, named by its source, flags and compiler: a symbolic link to the object that has it
     <sha256>.json   the text of a kernel, by what it was lowered from (`generated`)
+    tuned/          schedules that timing has found (`tuned`)
     openmp-*        one a compiler: that it has OpenMP
+    roofline-*      one a CPU and compiler: what they can do at most (`roofline`)
     failed/         the sources that a compiler refused
     lock-<digit>    advisory locks, by first digit of a kernel's name
-    work-*          a compilation or a text under way; swept when an hour old
+    work-*          a compilation or a file under way, in `tuned/*` too; swept when an hour old
 
 A name appears, by a rename, only after what it names is complete; an object is held against its name before it is
 opened: a short or damaged one would end the process (SIGBUS), not raise. Whatever is not there, or not whole, is made
@@ -22,6 +24,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -29,7 +32,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from uop_ir import BackendError
 
@@ -50,6 +55,8 @@ from .settings import settings
 VERSION = "2"
 #: After which a compilation is taken to be dead, and a file to need a new time of last use.
 STALE_SECONDS, DAY_SECONDS = 3600, 86400
+#: Where processes that were killed leave files behind.
+UNDER_WAY = ("work-*", "tuned/*/work-*")
 DIAGNOSTIC_LINES = 12
 
 
@@ -269,6 +276,20 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
+def write_checked(path: Path, value: object, *version: str) -> None:
+    """Write a value as JSON behind a line with its digest. Raises OSError where it cannot be written."""
+    text = json.dumps(value)
+    write_whole(path, f"{digest(*version, text)}\n{text}")
+
+
+def read_checked(path: Path, *version: str) -> Any:
+    """The value in such a file. Raises OSError where there is none, ValueError where it is damaged or of another version."""
+    written, text = path.read_text().split("\n", 1)
+    if written != digest(*version, text):
+        raise ValueError(f"{path} is not what its digest says")
+    return json.loads(text)
+
+
 def remove(path: Path) -> None:
     """Remove a file of the cache, or a folder that stands in place of one, if it is there."""
     if path.is_dir() and not path.is_symlink():
@@ -312,7 +333,7 @@ def _locked(folder: Path, keys: Sequence[str]) -> Iterator[None]:
 
 def sweep(folder: Path) -> None:
     """Remove what processes that were killed have left behind."""
-    for path in folder.glob("work-*"):
+    for path in chain.from_iterable(map(folder.glob, UNDER_WAY)):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE_SECONDS:
                 remove(path)

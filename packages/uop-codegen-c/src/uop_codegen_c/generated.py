@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.resources import files
@@ -18,7 +17,7 @@ from pathlib import Path
 from uop_ir import UOp, settings
 from uop_rewrite import settings as rewrite_settings
 
-from .cache import KernelSource, digest, kernel_folder, mark_used, write_whole
+from .cache import KernelSource, digest, kernel_folder, mark_used, read_checked, write_checked
 from .freedoms import current_freedoms
 from .lower import generate
 from .machine import this_machine
@@ -44,7 +43,7 @@ def remembered(body: UOp, schedule: Schedule | None = None) -> KernelSource:
             return found
         found = lower(body, free)
         with suppress(OSError):  # a cache that cannot be written serves what it has
-            _write(path, found)
+            write_checked(path, asdict(found))
         return found
 
 
@@ -62,12 +61,6 @@ def lowering_identity() -> str:
 def read_text(path: Path) -> KernelSource | None:
     """The text in a file of the cache; None where it is not there or not whole."""
     try:
-        written, text = path.read_text().split("\n", 1)
-        return KernelSource(**json.loads(text)) if written == digest(text) else None
+        return KernelSource(**read_checked(path))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _write(path: Path, source: KernelSource) -> None:
-    text = json.dumps(asdict(source))
-    write_whole(path, f"{digest(text)}\n{text}")

@@ -35,7 +35,7 @@ def _axis(root: UOp, action: Split | Retype, machine: Machine) -> str:
         count = sum(work(n) for n in root.toposort() if n.op is Ops.END and r in n.src[1:])
         return f"{machine.threads} threads share {count:,} operations; their start is worth {THREAD_WORK:,}"
     rows = action.axis is AxisType.UPCAST and not reduced and _accumulates(root, r)
-    text = TILE if rows else AXES.get((action.axis, reduced), "")
+    text = TILE if rows else AXES[action.axis, reduced]
     text = text.format(size=size, registers=machine.registers)
     rest = extent(r) % size
     return f"{text}; {rest} of {extent(r)} are left for loops of their own" if rest else text
@@ -47,6 +47,7 @@ def _accumulates(root: UOp, r: UOp) -> bool:
 
 
 TILE = "{size} accumulators of the tile in {registers} vector registers: what is loaded serves several"
+#: By the axis, and whether it is of a reduction: all that are legal, but for THREAD.
 AXES = {
     (AxisType.VECTOR, False): "vectors of {size} elements, which lie side by side in memory",
     (AxisType.VECTOR, True): "{size} lanes, whose elements lie side by side, are added up at the end",
@@ -56,6 +57,9 @@ AXES = {
     (AxisType.UNROLL, True): "{size} steps without a branch, in their order",
     (AxisType.LOOP, False): "pieces of {size}, which the caches hold",
     (AxisType.REDUCE, True): "pieces of {size}, which the caches hold",
+    (AxisType.GLOBAL, False): "{size} blocks of a GPU",
+    (AxisType.LOCAL, False): "{size} threads of a block of a GPU",
+    (AxisType.WARP, False): "{size} lanes of a warp of a GPU",
 }
 
 
@@ -69,7 +73,7 @@ def _stage(root: UOp, action: Stage, machine: Machine) -> str:
 
 def _hold(root: UOp, action: Hold, machine: Machine) -> str:
     count = prod(extent(find_range(root, n)) for n in action.numbers)
-    return f"{count} sums go to memory, from which what is made of them takes one vector after the other"
+    return f"{count} values go to memory, from which what is made of them takes one vector after the other"
 
 
 def _reorder(root: UOp, action: Reorder, machine: Machine) -> str:

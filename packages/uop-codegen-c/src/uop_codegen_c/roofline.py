@@ -7,18 +7,25 @@ measured with kernels of ours: the sum of two arrays, sums of one, and products 
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from uop_ir import Kind, Ops, UOp, dtypes
 
-from .cache import KernelSource, digest, workspace
+from .cache import (
+    KernelSource,
+    active_compiler,
+    digest,
+    kernel_folder,
+    mark_used,
+    read_checked,
+    write_checked,
+)
 from .freedoms import Freedoms
-from .machine import this_machine
+from .machine import cpu_model, this_machine
 from .schedule import Schedule
 from .tune_bench import Bench
-from .tuned import cpu_folder
 
 #: Elements of the arrays by which bandwidth is measured, and of a part that is summed up.
 SIZES, PART = (20_000, 4_000_000), 1_000
@@ -26,6 +33,7 @@ SIZES, PART = (20_000, 4_000_000), 1_000
 STEPS, ELEMENTS = 64, 32_768
 #: Short measurements, of which the best counts: other processes are not in all of them.
 ROUNDS = 25
+#: Part of the name of the file: to be changed with what is measured.
 VERSION = "1"
 
 
@@ -47,24 +55,27 @@ class Roofline:
 
 
 def roofline() -> Roofline:
-    """That of this machine: from the cache folder, or measured now, in about a second, and kept there."""
-    path = cpu_folder() / "roofline"
+    """That of this CPU by this compiler: from the cache folder, or measured now, in some seconds, and kept there."""
+    parts = [cpu_model(), repr(this_machine()), active_compiler().identity]
+    with kernel_folder() as folder:
+        path = folder / f"roofline-{digest(VERSION, *parts)[:16]}"
+        found = read_roofline(path)
+        if found is not None:
+            mark_used(path)
+            return found
+        found = measured()
+        with suppress(OSError):  # a folder that cannot be written keeps none
+            write_checked(path, asdict(found), VERSION)
+        return found
+
+
+def read_roofline(path: Path) -> Roofline | None:
+    """The roofline in a file of the cache; None where it is not there or not whole."""
     try:
-        written, text = path.read_text().split("\n", 1)
-        if written == digest(VERSION, text):
-            found = json.loads(text)
-            return Roofline(tuple((size, rate) for size, rate in found["bandwidths"]), found["flops"])
+        found = read_checked(path, VERSION)
+        return Roofline(tuple((size, rate) for size, rate in found["bandwidths"]), found["flops"])
     except (OSError, ValueError, TypeError, KeyError):
-        pass
-    found = measured()
-    text = json.dumps({"bandwidths": found.bandwidths, "flops": found.flops})
-    with suppress(OSError):  # a folder that cannot be written keeps none
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with workspace(path.parent.parent.parent) as work:
-            whole = work / path.name
-            whole.write_text(f"{digest(VERSION, text)}\n{text}")
-            whole.replace(path)
-    return found
+        return None
 
 
 def measured() -> Roofline:

@@ -40,9 +40,7 @@ def _tune_kernel(options: Namespace) -> None:
     if found.schedule is None:
         print("none is faster in turns with it")
     else:
-        print(
-            f"best   {found.seconds * 1e3:9.3f} ms  {found.schedule or 'none'}  ({found.ratio:.2f} times as fast)"
-        )
+        print(f"best   {found.seconds * 1e3:9.3f} ms  {found.text}  ({found.ratio:.2f} times as fast)")
 
 
 def _tune_program(options: Namespace) -> None:
@@ -84,9 +82,8 @@ def _stores(body: UOp) -> str:
 def _row(found: Find | Exception) -> str:
     if isinstance(found, Exception):
         return f"not tuned: {found}"
-    schedule = "as chosen" if found.schedule is None else found.schedule or "none"
     before, after = found.chosen_seconds * 1e3, found.seconds * 1e3
-    return f"{before:8.3f} ms{after:8.3f} ms{found.ratio:7.2f}  {schedule}"
+    return f"{before:8.3f} ms{after:8.3f} ms{found.ratio:7.2f}  {found.text}"
 
 
 def _parser() -> CommandParser:

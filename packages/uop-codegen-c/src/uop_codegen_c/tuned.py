@@ -5,18 +5,15 @@ kernel hangs on: the model, its vectors, registers and threads, the compiler wit
 In it are
 
     <sha256>.json   one a kernel, named by its content and freedoms: a line with the digest of the rest, then a Find
-    <sha256>.bad    what was no Find, set aside
-    roofline        what the machine can do at most (`roofline`)
 
 and beside the folders a file `lock`, held while a search times: two at once would time each other. A file appears by a
-rename, whole. One that is damaged, or of another version, is as if there were none. Where nothing was ever found there
+rename, whole. One that is damaged, or whose schedule is not legal, goes when it is read. Where nothing was ever found there
 is no folder `tuned`, and to see that is all that a look costs.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -24,7 +21,7 @@ from pathlib import Path
 
 from uop_ir import ParseError, UOp
 
-from .cache import active_compiler, cache_folder, digest, mark_used, workspace
+from .cache import active_compiler, cache_folder, digest, mark_used, read_checked, remove, write_checked
 from .freedoms import Freedoms
 from .generated import lowering_identity
 from .machine import cpu_model, this_machine
@@ -61,9 +58,14 @@ class Find:
         """How many times as fast as the chosen schedule."""
         return self.chosen_seconds / self.seconds
 
+    @property
+    def text(self) -> str:
+        """The schedule as it is printed, which is never empty."""
+        return "as chosen" if self.schedule is None else self.schedule or "none"
+
     def __str__(self) -> str:
         before, after = self.chosen_seconds * 1e3, self.seconds * 1e3
-        return f"{before:.3f} ms, {after:.3f} ms, {self.ratio:.2f} times as fast: {self.schedule if self.schedule is not None else 'as chosen'}"
+        return f"{before:.3f} ms, {after:.3f} ms, {self.ratio:.2f} times as fast: {self.text}"
 
 
 def find_path(body: UOp, free: Freedoms) -> Path:
@@ -72,13 +74,13 @@ def find_path(body: UOp, free: Freedoms) -> Path:
 
 
 def look_up(body: UOp, free: Freedoms) -> Find | None:
-    """The Find of a kernel, if there is one for this CPU; what is none is set aside."""
+    """The Find of a kernel, if there is one for this CPU; a file that is none goes."""
     if not tuned_folder().is_dir():
         return None
     path = find_path(body, free)
     found = read_find(path)
     if found is None:
-        set_aside(path)
+        forget_find(path)
     else:
         mark_used(path)
     return found
@@ -87,31 +89,24 @@ def look_up(body: UOp, free: Freedoms) -> Find | None:
 def read_find(path: Path) -> Find | None:
     """The Find in a file; None where there is none that is whole."""
     try:
-        written, text = path.read_text().split("\n", 1)
-        if written != digest(VERSION, text):
-            return None
-        found = Find(**json.loads(text))
+        found = Find(**read_checked(path, VERSION))
         Schedule.parse(found.schedule or "")
         return found
     except (OSError, ValueError, TypeError, AttributeError, ParseError):
         return None
 
 
-def set_aside(path: Path) -> None:
-    """Give a file another name, if it is there, so that nobody reads it again."""
+def forget_find(path: Path) -> None:
+    """Remove the file of a Find that is of no use, if it is there."""
     with suppress(OSError):  # a cache that cannot be written is read again
-        path.replace(path.with_suffix(".bad"))
+        remove(path)
 
 
 def keep(path: Path, found: Find) -> None:
     """Write a Find. A folder that cannot be written keeps none."""
-    text = json.dumps(asdict(found))
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with workspace(tuned_folder().parent) as work:
-            whole = work / path.name
-            whole.write_text(f"{digest(VERSION, text)}\n{text}")
-            whole.replace(path)
+        write_checked(path, asdict(found), VERSION)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from .cache import is_whole, remove, sweep
 from .generated import read_text
+from .roofline import read_roofline
 from .tuned import read_find
 
 
@@ -32,11 +33,12 @@ KINDS = {
     "objects": "*.so",
     "texts": "*.json",
     "tuned": "tuned/*/*.json",
+    "rooflines": "roofline-*",
     "failed": "failed/*",
-    "unfinished": "work-* work-*/*",
+    "unfinished": "work-* work-*/* tuned/*/work-*",
 }
 #: What is pruned: all of these can be made anew. The links to an object that goes, go with it.
-PRUNED = ("objects", "texts", "tuned", "failed")
+PRUNED = ("objects", "texts", "tuned", "rooflines", "failed")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def inventory(folder: Path) -> dict[str, Usage]:
 
 
 def damaged(folder: Path) -> list[tuple[Path, str]]:
-    """Each object, text and find that is not what its digest says, with what is wrong. They go, and links to nothing too."""
+    """Each object, text, find and roofline that is not what its digest says, with what is wrong. They go, and links to nothing too."""
     wrong: list[tuple[Path, str]] = []
     for kind, right, what in CHECKS:
         for path in sorted(folder.glob(KINDS[kind])):
@@ -71,6 +73,7 @@ CHECKS: tuple[tuple[str, Callable[[Path], bool], str], ...] = (
     ("objects", is_whole, "is not what its name says"),
     ("texts", lambda path: read_text(path) is not None, "is not what its digest says"),
     ("tuned", lambda path: read_find(path) is not None, "is not what its digest says"),
+    ("rooflines", lambda path: read_roofline(path) is not None, "is not what its digest says"),
 )
 
 

@@ -113,11 +113,11 @@ def test_it_is_for_this_cpu_these_freedoms_and_this_code(kept: Path, monkeypatch
         lambda text: text.replace("\n", "\xff\n").encode("latin-1"),
     ],
 )
-def test_what_is_damaged_or_of_another_version_is_set_aside(kept: Path, damage: Any) -> None:
+def test_what_is_damaged_or_of_another_version_goes(kept: Path, damage: Any) -> None:
     new = damage(kept.read_text())
     kept.write_bytes(new if isinstance(new, bytes) else new.encode())
     assert tuned_text(body()) == generate(body())
-    assert [path.suffix for path in kept.parent.iterdir()] == [".bad"]
+    assert not list(kept.parent.iterdir())
     keep(kept, FOUND)
     assert tuned_text(body()) == by_hand()
 
@@ -127,10 +127,10 @@ def _written(text: str) -> str:
 
 
 @pytest.mark.parametrize("schedule", ["retype 9 thread", "split 0 4 sideways", "split 0 99 upcast", 7])
-def test_a_schedule_that_is_not_legal_is_set_aside(kept: Path, schedule: Any) -> None:
+def test_a_schedule_that_is_not_legal_goes(kept: Path, schedule: Any) -> None:
     keep(kept, replace(FOUND, schedule=schedule))
     assert tuned_text(body()) == generate(body())
-    assert not kept.exists()
+    assert not list(kept.parent.iterdir())
 
 
 @pytest.mark.usefixtures("folder")
@@ -160,10 +160,10 @@ def test_a_search_that_fails_costs_nothing(
 
 
 def test_a_cache_that_cannot_be_written_keeps_nothing(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(folder: Path) -> Any:
+    def refuse(**kwargs: Any) -> Any:
         raise PermissionError
 
-    monkeypatch.setattr(tuned, "workspace", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
     keep(kept, replace(FOUND, width=9))
     assert look_up(body(), current_freedoms()) == FOUND
 
@@ -183,6 +183,7 @@ def test_writers_and_readers_at_once(kept: Path) -> None:
         seen.append(tuned.read_find(kept))
     assert None not in seen
     assert {path.name for path in kept.parent.parent.iterdir()} == {kept.parent.name, "lock"}
+    assert list(kept.parent.iterdir()) == [kept]
 
 
 def test_upkeep(kept: Path, folder: Path) -> None:
@@ -194,6 +195,14 @@ def test_upkeep(kept: Path, folder: Path) -> None:
     keep(kept, FOUND)
     assert prune(cache, size=0).count == 1
     assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "name"), [(None, "as chosen"), ("", "none"), ("split 0 4 unroll", "split 0 4 unroll")]
+)
+def test_a_find_is_printed(schedule: str | None, name: str) -> None:
+    printed = str(replace(FOUND, schedule=schedule))
+    assert printed == f"2000.000 ms, 1000.000 ms, 2.00 times as fast: {name}"
 
 
 PROGRAM = """\

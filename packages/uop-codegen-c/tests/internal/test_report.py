@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from uop_codegen_c import CpuBackend, Freedoms, KernelSource, Schedule, roofline, settings, stages, tuned
+from uop_codegen_c.cache import active_compiler
 from uop_codegen_c.freedoms import current_freedoms
 from uop_codegen_c.machine import Machine
-from uop_codegen_c.reasons import reasons
+from uop_codegen_c.reasons import AXES, reasons
 from uop_codegen_c.roofline import Roofline, distance
+from uop_codegen_c.schedule_legal import REDUCED, STORED
 from uop_codegen_c.tuned import Find, find_path, keep
-from uop_ir import Ops, Reporting, UOp, dtypes, override
+from uop_codegen_c.upkeep import damaged, inventory, prune
+from uop_ir import AxisType, Ops, Reporting, UOp, dtypes, override
 
 ROOF = Roofline(((1_000, 1e9), (1_000_000, 1e8)), 1e10)
 
@@ -21,7 +25,7 @@ ROOF = Roofline(((1_000, 1e9), (1_000_000, 1e8)), 1e10)
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path) -> Iterator[Path]:
     with override(settings, uop_cache=str(tmp_path)):
-        yield tmp_path / "c" / "tuned"
+        yield tmp_path / "c"
 
 
 @pytest.fixture
@@ -65,7 +69,13 @@ def test_every_action_has_a_reason() -> None:
     (rest,) = reasons(root, Schedule.parse("split 2 6 upcast"), Freedoms(), Machine(32, 16, 2))
     assert rest.endswith("for the one before; 4 of 64 are left for loops of their own")
     (held,) = reasons(root, Schedule.parse("hold 2 (0, 1)"), Freedoms(), Machine(32, 16, 2))
-    assert held.startswith("hold 2 (0, 1): 4096 sums go to memory")
+    assert held.startswith("hold 2 (0, 1): 4096 values go to memory")
+
+
+def test_every_legal_axis_has_a_reason() -> None:
+    stored, reduced = {(axis, False) for axis in STORED}, {(axis, True) for axis in REDUCED}
+    assert set(AXES) == stored - {(AxisType.THREAD, False)} | reduced
+    assert all(AXES.values())
 
 
 def test_the_roofline_is_the_greater_of_two_times() -> None:
@@ -80,10 +90,33 @@ def test_it_is_measured_once_and_again_where_the_file_is_damaged(
 ) -> None:
     assert roofline.roofline() == roofline.roofline() == ROOF
     assert len(measurements) == 1
-    (path,) = folder.glob("*/roofline")
+    (path,) = folder.glob("roofline-*")
     path.write_text(path.read_text()[:-3])
     assert roofline.roofline() == ROOF
     assert len(measurements) == 2
+    assert inventory(folder)["rooflines"].count == 1
+    assert damaged(folder) == []
+    path.write_text("?")
+    assert damaged(folder) == [(path, "is not what its digest says")]
+    roofline.roofline()
+    assert prune(folder, size=0).count == 1
+
+
+def test_it_is_for_this_cpu_and_compiler_but_any_code(
+    folder: Path, measurements: list[Roofline], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uop_codegen_c.generated.lowering_identity", lambda: "other code")
+    roofline.roofline()
+    for name, other in (
+        ("cpu_model", "another"),
+        ("this_machine", Machine(16, 16, 1)),
+        ("active_compiler", replace(active_compiler(), identity="another compiler")),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(roofline, name, lambda other=other: other)
+            roofline.roofline()
+    roofline.roofline()
+    assert len(measurements) == len(list(folder.glob("roofline-*"))) == 4
 
 
 @pytest.mark.usefixtures("measurements")
@@ -101,8 +134,11 @@ def test_it_is_measured_with_kernels_of_ours(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(roofline, "ELEMENTS", 1_024)
     monkeypatch.setattr(roofline, "STEPS", 4)
     found = roofline.measured()
-    assert found.flops > 0
-    assert [size for size, _ in found.bandwidths] == [24_000]
+    monkeypatch.setattr(roofline, "best_seconds", lambda body: 0.5 if body == roofline.summed(6_000) else 2.0)
+    slower = roofline.measured()
+    assert slower == Roofline(((24_000, 48_000.0),), 2 * 4 * 1_024 / 2.0)
+    assert found.flops > slower.flops  # no machine takes seconds
+    assert found.bandwidths[0][1] > slower.bandwidths[0][1]
 
 
 @pytest.mark.usefixtures("measurements")
@@ -123,5 +159,7 @@ def test_a_backend_reports(cpu: CpuBackend) -> None:
     assert len(lines) == 3
     keep(find_path(body, current_freedoms()), Find(None, "", 3.0, 3.0, 9, 1, 2, 30.0))
     assert next(iter(cpu.report(body))).startswith("schedule (chosen; timing found none faster of 9):")
+    keep(find_path(body, current_freedoms()), Find("retype 9 thread", "", 3.0, 1.0, 9, 1, 2, 30.0))
+    assert next(iter(cpu.report(body))).startswith("schedule (chosen):")
     with override(settings, opt=0):
         assert next(iter(cpu.report(body))) == "schedule (OPT=0): none"

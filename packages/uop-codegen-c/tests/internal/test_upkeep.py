@@ -74,6 +74,7 @@ def test_what_is_there_is_counted(folder: Path) -> None:
         "objects": len(names(folder, "*.so")),
         "texts": 1,
         "tuned": 0,
+        "rooflines": 0,
         "failed": 1,
         "unfinished": 0,
     }
@@ -101,6 +102,7 @@ def test_size_prints_a_line_a_kind(folder: Path, capsys: pytest.CaptureFixture[s
             ("objects", "3"),
             ("texts", "1"),
             ("tuned", "0"),
+            ("rooflines", "0"),
             ("failed", "1"),
             ("unfinished", "0"),
         ]
@@ -200,10 +202,14 @@ def test_prune_takes_dead_compilations_and_leaves_those_under_way(folder: Path) 
         path.mkdir()
         (path / "x.so").touch()
     (folder / "work-text").touch()
-    assert inventory(folder)["unfinished"].count == 3
-    aged(dead, (STALE_SECONDS + 60) / DAY_SECONDS)
+    find = folder / "tuned" / "cpu" / "work-find"
+    find.parent.mkdir(parents=True)
+    find.touch()
+    assert inventory(folder)["unfinished"].count == 4
+    for path in (dead, find):
+        aged(path, (STALE_SECONDS + 60) / DAY_SECONDS)
     prune(folder, seconds=0, size=0)
-    assert (dead.exists(), alive.exists()) == (False, True)
+    assert (dead.exists(), alive.exists(), find.exists()) == (False, True, False)
 
 
 def test_what_is_loaded_runs_on_when_its_file_goes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
