@@ -1,7 +1,8 @@
 """Beam: the C of a kernel by the schedule that timing has found for it; with BEAM=n one is searched for first. Week 6.
 
-A schedule of the database is applied like one that a user gives: action by action, each of which must be legal. One
-that is not is removed, and the kernel gets the schedule that is chosen for it. So does one that cannot be searched.
+A schedule of the database is applied like one that a user gives: action by action, each of which must be
+legal. One that is not is removed, and the kernel gets the schedule that is chosen for it. So does one that
+cannot be searched.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def tuned_text(body: UOp) -> KernelSource:
 
 
 def applied(body: UOp) -> tuple[Find | None, KernelSource]:
-    """What was found for a kernel, if its schedule is legal, and the C of the kernel by it or by the one that is chosen."""
+    """What was found for a kernel, if its schedule is legal, and the C by it, else by the one that is chosen."""
     free = current_freedoms()
     found = find(body, free) if free.optimize else None
     if found is None or found.schedule is None:

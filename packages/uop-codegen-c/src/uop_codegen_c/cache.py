@@ -283,7 +283,10 @@ def write_checked(path: Path, value: object, *version: str) -> None:
 
 
 def read_checked(path: Path, *version: str) -> Any:
-    """The value in such a file. Raises OSError where there is none, ValueError where it is damaged or of another version."""
+    """The value in such a file.
+
+    Raises OSError where there is none, ValueError where it is damaged or of another version.
+    """
     written, text = path.read_text().split("\n", 1)
     if written != digest(*version, text):
         raise ValueError(f"{path} is not what its digest says")

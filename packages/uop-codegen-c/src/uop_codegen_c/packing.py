@@ -24,7 +24,7 @@ HOLD_GAIN = 1.15
 
 @dataclass(frozen=True)
 class Packed:
-    """What pays to be packed: loads, the loops outside and inside of the pieces of the last axis, the axis of rows.
+    """What pays to be packed: loads, loops outside and inside of the pieces of the last axis, the axis of rows.
 
     `depth` is how many bytes of a column are packed.
     """

@@ -22,8 +22,8 @@ from .tuned import Find
 def report(body: UOp) -> Iterator[str]:
     """Lines about a kernel: its schedule, what each action is for, and its time, measured now, beside the roofline.
 
-    Without that time where the arguments are too large to be made again. Raises BackendError where there is no compiler,
-    and UopError where the kernel cannot be run by itself.
+    Without that time where the arguments are too large to be made again. Raises BackendError where there is no
+    compiler, and UopError where the kernel cannot be run by itself.
     """
     free = current_freedoms()
     root = at_loop_level(body, free)

@@ -55,7 +55,7 @@ class Roofline:
 
 
 def roofline() -> Roofline:
-    """That of this CPU by this compiler: from the cache folder, or measured now, in some seconds, and kept there."""
+    """That of this CPU and compiler: from the cache folder, or measured now, in some seconds, and kept there."""
     parts = [cpu_model(), repr(this_machine()), active_compiler().identity]
     with kernel_folder() as folder:
         path = folder / f"roofline-{digest(VERSION, *parts)[:16]}"

@@ -93,7 +93,8 @@ class Hold(Checked):
         for node in held:
             if not set(ranges) <= open_ranges(node):
                 raise ScheduleError(
-                    f"hold: a reduction over range {self.number} does not depend on the ranges {list(self.numbers)}",
+                    f"hold: a reduction over range {self.number} does not depend on the ranges "
+                    f"{list(self.numbers)}",
                     remedy="name ranges that it depends on",
                 )
             if any(n in held for n in node.src[0].toposort()):

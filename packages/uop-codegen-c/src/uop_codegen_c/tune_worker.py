@@ -6,8 +6,9 @@ tuned may run twice. The job is a file; then a line of JSON is asked and lines o
     {"measure": [schedule, ...]}   "ready" when they are compiled, then for each its seconds, "wrong", or null
     {"turns": [one, other]}        "ready", then a list of pairs of seconds, or null
 
-It compiles to a cache of its own, which goes with it. One that takes longer than CANDIDATE_SECONDS for an answer is
-ended, by a signal of its own where nobody is left to do it; only then its cache stays in the folder of temporary files.
+It compiles to a cache of its own, which goes with it. One that takes longer than CANDIDATE_SECONDS for an
+answer is ended, by a signal of its own where nobody is left to do it; only then its cache stays in the folder
+of temporary files.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ In it are
 
     <sha256>.json   one a kernel, named by its content and freedoms: a line with the digest of the rest, then a Find
 
-and beside the folders a file `lock`, held while a search times: two at once would time each other. A file appears by a
-rename, whole. One that is damaged, or whose schedule is not legal, goes when it is read. Where nothing was ever found there
-is no folder `tuned`, and to see that is all that a look costs.
+and beside the folders a file `lock`, held while a search times: two at once would time each other. A file
+appears by a rename, whole. One that is damaged, or whose schedule is not legal, goes when it is read. Where
+nothing was ever found there is no folder `tuned`, and to see that is all that a look costs.
 """
 
 from __future__ import annotations

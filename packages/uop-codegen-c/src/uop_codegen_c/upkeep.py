@@ -58,7 +58,10 @@ def inventory(folder: Path) -> dict[str, Usage]:
 
 
 def damaged(folder: Path) -> list[tuple[Path, str]]:
-    """Each object, text, find and roofline that is not what its digest says, with what is wrong. They go, and links to nothing too."""
+    """Each object, text, find and roofline that is not what its digest says, with what is wrong.
+
+    They go, and links to nothing too.
+    """
     wrong: list[tuple[Path, str]] = []
     for kind, right, what in CHECKS:
         for path in sorted(folder.glob(KINDS[kind])):
