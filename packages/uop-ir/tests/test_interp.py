@@ -569,3 +569,11 @@ def test_a_constant_index_past_64_bits_is_an_overflow() -> None:
         with pytest.raises(BoundsError, match="overflows 64 bits"):
             evaluate([node], {x: 3})
     assert evaluate([x < big], {x: 3})[0]
+
+
+@pytest.mark.parametrize("size", [2**62, 2**63, 2**64])
+def test_a_shape_that_no_memory_holds(size: int) -> None:
+    one = UOp.const(dtypes.f32, 1.0).reshape((1,))
+    for node in (one.pad(((0, size),)), one.reshape((1, 1)).expand((4, size)) + 1.0):
+        with pytest.raises(MemoryError):
+            evaluate([node], {})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,8 +33,15 @@ def _reshape(node: UOp, x: Array, sizes: list[int]) -> Array:
     return x.reshape(shape)
 
 
+def _with_room(shape: Sequence[int], itemsize: int) -> Sequence[int]:
+    """The shape of an array that may exist. Raises MemoryError where a machine cannot count its bytes."""
+    if prod(n for n in shape if n) * itemsize > sys.maxsize:
+        raise MemoryError(f"an array of shape {tuple(shape)}")
+    return shape
+
+
 def _expand(node: UOp, x: Array, sizes: list[int]) -> Array:
-    return np.broadcast_to(x, _fill(node.arg, iter(sizes)))
+    return np.broadcast_to(x, _with_room(_fill(node.arg, iter(sizes)), x.itemsize))
 
 
 def _permute(node: UOp, x: Array, sizes: list[int]) -> Array:
@@ -47,7 +56,8 @@ def _pad(node: UOp, x: Array, sizes: list[int]) -> Array:
     pairs = _pairs(node, sizes)
     if any(width < 0 for pair in pairs for width in pair):
         raise BoundsError(f"{node.op!r}: negative width in {pairs}")
-    out = np.zeros([b + s + a for s, (b, a) in zip(x.shape, pairs, strict=True)], x.dtype)
+    shape = [b + s + a for s, (b, a) in zip(x.shape, pairs, strict=True)]
+    out = np.zeros(_with_room(shape, x.itemsize), x.dtype)
     out[tuple(slice(b, b + s) for s, (b, _) in zip(x.shape, pairs, strict=True))] = x
     return out
 

@@ -145,6 +145,24 @@ def _nesting(program: Facts) -> Iterator[Fault]:
                 yield Fault(node, what, "close the outermost first")
 
 
+def _rebound(program: Facts) -> Iterator[Fault]:
+    """A range that is closed within a loop over it: what is reckoned in both would have two values at once."""
+    closers: dict[UOp, list[UOp]] = {}
+    for node in program.nodes if not program.ordered else ():
+        for r in closed_ranges(node):
+            closers.setdefault(r, []).append(node)
+    for r, several in closers.items():
+        for outer in several if len(several) > 1 else ():
+            closes = closed_ranges(outer)
+            inside = {*closes[closes.index(r) :]}  # ranges whose loops run within that over r
+            for node in reversed(postorder([outer], own_sources)[:-1]):
+                if closed_ranges(node) and not inside.isdisjoint(program.open_at[node]):
+                    if r in closed_ranges(node):
+                        what = f"closes range {r.arg[0]} inside of a loop over it"
+                        yield Fault(node, what, "give it a range of its own")
+                    inside.update(closed_ranges(node))
+
+
 # memory and registers
 
 _BASES = frozenset({Ops.BUFFER, Ops.PARAM, Ops.ALLOC})
@@ -209,6 +227,7 @@ RULES: tuple[ProgramRule, ...] = (
     ProgramRule("keys", _ALL, "slots, names and ids tell nodes of an op apart", _keys),
     ProgramRule("closers", _LOOPS, "an END or REDUCE names each range once", _closers),
     ProgramRule("nesting", _LOOPS, "the end of a range does not depend on a range inside it", _nesting),
+    ProgramRule("rebound ranges", _LOOPS, "no range is closed inside of a loop over it", _rebound),
     ProgramRule("closed ranges", _LOOPS, "each range is closed, and used only inside its loop", _closed),
     ProgramRule("places", _LOOPS, "LOAD and STORE have an INDEX of memory", _places),
     ProgramRule("loaded values", _LOOPS, "memory is loaded before it is reckoned with", _loaded),

@@ -20,6 +20,9 @@ BLOCK = UOp(Ops.SPECIAL, (index(4),), "gidx0")
 PUT = OUT.index(index(0)).store(ONE)
 BARRIER = UOp(Ops.BARRIER, (PUT,))
 
+#: A product over r for each q, in the sum over r of a sum over q.
+INNER = Q.cast(dtypes.i32).reduce(Ops.MUL, 0, (R,))
+TWICE = (R < Q).where(INNER, UOp.const(dtypes.i32, 0))
 #: A rule, a program that breaks it, the node that is wrong, and what is said of it.
 WRONG: list[tuple[str, Callable[[], UOp | list[UOp]], UOp, str]] = [
     ("contents", lambda: UOp.sink(STORE.end(R), OUT.flip((True,)).store(IN)), OUT.flip((True,)), "at loop level"),
@@ -48,6 +51,7 @@ WRONG: list[tuple[str, Callable[[], UOp | list[UOp]], UOp, str]] = [
         OUT.index(SHORT).store(ONE).end(SHORT, R),
         "the end of range 2 depends on range 0, which is inside it",
     ),
+    ("rebound ranges", lambda: TWICE.reduce(Ops.ADD, 0, (Q,)).reduce(Ops.ADD, 0, (R,)), INNER, "closes range 0 inside of a loop over it"),
     ("closed ranges", lambda: UOp.sink(STORE), R, "nothing closes range 0"),
     (
         "closed ranges",
@@ -88,6 +92,14 @@ def test_each_rule_fires(rule: str, make: Callable[[], UOp | list[UOp]], node: U
 
 def test_every_rule_is_broken_by_a_program_above() -> None:
     assert {rule for rule, *_ in WRONG} == {rule.name for rule in RULES}
+
+
+def test_a_range_may_be_closed_by_one_loop_after_the_other() -> None:
+    """The greatest of a row, and then the row less it: the first loop ends before the second begins."""
+    x, out = UOp.param(1, 16, dtypes.f32), UOp.param(0, 16, dtypes.f32)
+    element = x.index(Q * 4 + R).load()
+    row = out.index(Q * 4 + R).store(element - element.reduce(Ops.MAX, 0, (R,)))
+    assert verify(UOp.sink(row.end(Q, R))) is Level.LOOP
 
 
 def test_every_op_belongs_to_a_level() -> None:
