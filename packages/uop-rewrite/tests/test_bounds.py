@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -256,3 +257,25 @@ def test_floats_have_none_though_what_is_made_of_them_has() -> None:
     for _ in range(2):
         with pytest.raises(VerifyError, match="no bounds of f32"):
             bounds(x)
+
+
+def test_a_condition_that_grows_is_not_looked_at_as_a_whole_for_each_choice() -> None:
+    """Of each, the comparisons that came last count: as many steps for 400 choices as for four times 100."""
+    names = [UOp.variable(f"v{i}", 0, 99) for i in range(402)]
+    made = [0]
+
+    def counted(n: int) -> int:
+        made[0] = 0
+        condition, total = names[0] < 50, names[0]
+        for x, y in pairwise(names[1 : n + 1]):
+            condition = condition & (x + y < 50)
+            total = total + condition.where(x + y, UOp.const(dtypes.index, 0))
+        sys.setprofile(lambda *_: made.__setitem__(0, made[0] + 1))
+        try:
+            found = bounds(total)
+        finally:
+            sys.setprofile(None)
+        assert found == (0, 99 + (n - 1) * 49)
+        return made[0]
+
+    assert counted(400) < 5 * counted(100)

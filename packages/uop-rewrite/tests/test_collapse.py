@@ -267,3 +267,16 @@ def test_tensor_level_reductions_stay() -> None:
     x = UOp.param(0, 6, dtypes.i32).reshape((2, 3))
     assert simplified(x.reduce(Ops.ADD, 1)).op is Ops.REDUCE
     assert simplified(x.eq(1).where(x, 0).reduce(Ops.ADD, 1)).op is Ops.REDUCE
+
+
+def test_what_is_picked_is_not_put_under_a_loop_that_binds_it() -> None:
+    """A sum over r that picks q + v, of a product that closes a q of its own; and a product that closes r itself."""
+    v = UOp.variable("v", 0, 2)
+    of_q = ((R + Q).cast(dtypes.i32)).reduce(Ops.MUL, 0, (Q,))
+    of_r = ((R + 1).cast(dtypes.i32)).reduce(Ops.MUL, 0, (R,))
+    for before in (
+        total(pick(R.eq(v), of_r), R),
+        total(total(pick((R + Q).eq(UOp.const(dtypes.index, 2)), of_q), R), Q),
+    ):
+        after = graph_rewrite(before, collapse)
+        assert loops(after) == loops(before)

@@ -237,3 +237,11 @@ def test_clauses_of_a_shared_condition(op: Ops) -> None:
     assert graph_rewrite(one, symbolic) is graph_rewrite(both, symbolic)
     assert bounds(one.where(p, q)) == bounds(both.where(p, q))
     assert bounds_given(one, p) == bounds_given(both, p)
+
+
+@pytest.mark.parametrize("size", [W, R], ids=["a variable", "another range"])
+def test_a_range_keeps_its_size_under_a_condition_about_it(size: UOp) -> None:
+    """A range of another size would be another one, which nothing closes."""
+    inner = UOp.range(size, 7)
+    node = size.eq(TWO).where(inner % 2, UOp.const(dtypes.index, 5))
+    assert {n for n in simple(node).toposort() if n.op is Ops.RANGE and n.arg[0] == 7} <= {inner}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from math import gcd
 
 from uop_ir import Kind, Ops, UOp, VerifyError
@@ -13,8 +14,8 @@ from .transfers import NOTHING, TRANSFERS, Transfer, truth, whole
 from .value_sets import ValueSet, value_set
 from .written import Fact, fact_as_written, is_sum, span, written
 
-#: A choice of more nodes is not looked at under its condition.
-FEW_NODES = 64
+#: A choice of more nodes is not looked at under its condition; of a condition, not more comparisons are looked at.
+FEW_NODES, FEW_COMPARISONS = 64, 16
 _NARROWED = (Kind.INDEX, Kind.SIGNED, Kind.UNSIGNED)
 
 
@@ -152,22 +153,21 @@ def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     return sets.union((_under(condition, True, yes, src[1]), _under(condition, False, no, src[2])))
 
 
-def comparisons(condition: UOp, holds: bool) -> list[UOp]:
+def comparisons(condition: UOp, holds: bool) -> Iterator[UOp]:
     """The CMPLT and CMPEQ of integers all of which hold where a condition does, or none where it does not."""
-    seen: dict[UOp, None] = {}
+    seen = {condition}
     stack = [condition]
     while stack:
         part = stack.pop()
-        if part not in seen:
-            seen[part] = None
-            if part.op is (Ops.AND if holds else Ops.OR):
-                stack += part.src
-    return [
-        part for part in seen if part.op in (Ops.CMPLT, Ops.CMPEQ) and part.src[0].dtype.kind in _NARROWED
-    ]
+        if part.op is (Ops.AND if holds else Ops.OR):
+            new = [s for s in dict.fromkeys(part.src) if s not in seen]
+            seen.update(new)
+            stack += new
+        elif part.op in (Ops.CMPLT, Ops.CMPEQ) and part.src[0].dtype.kind in _NARROWED:
+            yield part
 
 
-def narrowed(parts: Sequence[UOp], holds: bool) -> dict[UOp, ValueSet]:
+def narrowed(parts: Iterable[UOp], holds: bool) -> dict[UOp, ValueSet]:
     """The values of operands of comparisons, where all of these hold, or none does."""
     found: dict[UOp, ValueSet] = {}
     for part in parts:
@@ -187,7 +187,7 @@ def narrowed(parts: Sequence[UOp], holds: bool) -> dict[UOp, ValueSet]:
 
 def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSet:
     """The values of a choice where a condition holds, or does not. Of a large one, only its own are looked at."""
-    parts = comparisons(condition, holds) if known.step else []
+    parts = [*islice(comparisons(condition, holds), FEW_COMPARISONS)] if known.step else []
     found = narrowed(parts, holds)
     nodes = few(choice, FEW_NODES, gate=lambda n: n not in found) if found else None
     if nodes is None:

@@ -21,6 +21,11 @@ def _uses(nodes: Sequence[UOp], r: UOp) -> bool:
     return r in toposort(nodes)
 
 
+def _bound(nodes: Sequence[UOp], ranges: set[UOp]) -> bool:
+    """Whether one of the ranges is closed within: what is put there for another would mean something else."""
+    return any(n.op in (Ops.REDUCE, Ops.END) and not ranges.isdisjoint(n.src[1:]) for n in toposort(nodes))
+
+
 def _selects(condition: UOp, r: UOp) -> UOp | None:
     """The index i where a condition says `r == i` and i does not depend on r; else None."""
     if condition.op is not Ops.CMPEQ or condition.src[0].dtype.kind is Kind.FLOAT:
@@ -78,6 +83,8 @@ def _pick(n: UOp) -> UOp | None:
         for which in conditions:
             at = _selects(which, r)
             if at is None or _uses(left, r) or (n.dtype.is_float and any(_uses([at], q) for q in inner)):
+                continue
+            if _bound([*conditions, picked], {r, *(n for n in at.toposort() if n.op is Ops.RANGE)}):
                 continue
             inside = [at < r.src[0], UOp.const(dtypes.index, -1) < at]
             valid = combine([c for c in inside if bounds(c) != (1, 1)])

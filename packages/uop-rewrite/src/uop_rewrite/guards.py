@@ -92,7 +92,7 @@ def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
     nodes = node.toposort()
     known = {n: found for n in nodes if n.dtype is dtypes.bool and (found := facts.decide(n)) is not None}
     if known:
-        node = _better(node, simplify(node.substitute(known)))
+        node = _better(node, simplify(_replaced(node, known)))
         nodes = node.toposort()
     narrow: dict[UOp, UOp] = {}
     for number, said in enumerate(facts.sums.values()):
@@ -106,11 +106,17 @@ def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
     for some in [plain, narrow] if len(plain) < len(narrow) else [narrow]:
         if some:
             back = {v: t for t, v in some.items() if v.op is not Ops.CONST}
-            node = _better(node, simplify(simplify(node.substitute(some)).substitute(back)))
+            node = _better(node, simplify(simplify(_replaced(node, some)).substitute(back)))
     for number, said in enumerate(facts.sums.values()):
         if len(said.terms) > 1:
             node = _under_sum(node, said, number, simplify)
     return node
+
+
+def _replaced(node: UOp, new: dict[UOp, UOp]) -> UOp:
+    """A node with others in the place of some; the sizes of ranges stay, since a range of another size is another."""
+    ranges = {n: n for n in node.toposort() if n.op is Ops.RANGE and n.src[0].op is not Ops.CONST}
+    return node.substitute({**ranges, **new})
 
 
 def _is_given(node: UOp) -> bool:
@@ -140,7 +146,7 @@ def _under_sum(node: UOp, said: Fact, number: int, simplify: Simplify) -> UOp:
         if k in (1, -1):
             others = sum_.add(term, -k)
             alone = linear(whole).plus(others, -1)
-            tried = simplify(node.substitute({term: compact(Linear((), 0).plus(alone, k))}))
+            tried = simplify(_replaced(node, {term: compact(Linear((), 0).plus(alone, k))}))
             node = _better(node, simplify(tried.substitute(back)))
     return node
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -34,8 +35,10 @@ every: equal for every value, by brute force; solved: equal for every value, by 
 def prove(argv: list[str]) -> int:
     """Prove rules, one by one: a table of kind, evidence and time, or values that refute one."""
     options = _parser().parse_args(argv)
-    if options.timeout <= 0:
-        raise UopError(f"--timeout {options.timeout} is not greater than 0")
+    if not 0 < options.timeout < math.inf:
+        raise UopError(
+            f"--timeout {options.timeout} is no number of seconds", remedy="give one greater than 0"
+        )
     rules = _chosen(_rules(options.rules), options.rule)
     if not options.json:
         print(_row({field: title for field, title, _ in _COLUMNS}))
@@ -78,7 +81,7 @@ def _rules(place: str | None) -> RuleSet:
     module, _, name = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UopError(f"--rules {place}: {error}", remedy="give MODULE:NAME of a RuleSet") from None
     if not isinstance(found, RuleSet):
         raise UopError(f"--rules {place}: {type(found).__name__} is no RuleSet")

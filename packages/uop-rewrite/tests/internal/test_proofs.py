@@ -224,7 +224,10 @@ mine = RuleSet([Rule("times zero", Pattern(Ops.MUL, (var("x"), const("a"))), lam
     [
         (["zzz"], "no rule 'zzz' (without a name, all rules are proved and named)"),
         (["time one"], "no rule 'time one' (near it: times one"),
-        (["--timeout", "0"], "not greater than 0"),
+        (["--timeout", "0"], "no number of seconds"),
+        (["--timeout", "nan"], "no number of seconds"),
+        (["--timeout", "inf"], "no number of seconds"),
+        (["--rules", "..:x"], "give MODULE:NAME of a RuleSet"),
         (["--bits", "16"], "--bits"),
         (["--rules", "uop_rewrite"], "--rules uop_rewrite"),
         (["--rules", "uop_rewrite:nothing"], "nothing"),
