@@ -72,10 +72,12 @@ class Scheduler(Packing):
         last = numbers[-1]
         tiled = False
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
+            limit = self.limit
             left = self.pack(loops, numbers, lanes) if fixed == numbers else None
             if left is not None:
                 for rest, most in left:
                     self.nest(rest, most)
+                self.limit = limit
                 return
             self.stage(numbers, last, lanes)
             loops = self.look(numbers)

@@ -72,6 +72,8 @@ class Packing(Tiles):
         (rest,) = [n for n in ends if tail in n]
         rest = [*(n for n in rest if n != tail), tail]
         self.do(Reorder(tuple(rest)))
+        if hold:
+            self.limit //= 2
         return [(rest, 1 << (extent(find_range(self.root, tail)).bit_length() - 1))]
 
     def packed(self, loops: Loops, numbers: list[int], lanes: int) -> Packed | None:
@@ -142,11 +144,10 @@ class Packing(Tiles):
     def hold(self, summed: int, number: int, height: int, lanes: int) -> None:
         """Hold tiles of what is summed over a range, of so many values of another; what is made of them is not copied."""
         others = [end for end in innermost(self.root) if summed not in sums(end)]
-        first = next_number(self.root)
-        rows = {number}
-        if 1 < height < extent(find_range(self.root, number)):
+        first, size = next_number(self.root), extent(find_range(self.root, number))
+        rows = {number} if height == size else {first + 1, first + 2} if height > 1 else set[int]()
+        if 1 < height < size:
             self.split(number, height, AxisType.LOOP)
-            rows = {first + 1, first + 2}
         for end in innermost(self.root):
             if end in others:
                 continue

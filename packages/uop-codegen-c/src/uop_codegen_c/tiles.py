@@ -108,6 +108,6 @@ class Tiles:
                 copies[r] = rows + height % rows
             tails = 2 if r is not None and height % rows else 1
             text = characters(copied, copies, last, lanes) + tails * characters(once, {}, last, lanes)
-            return text <= self.limit
+            return text <= (self.limit // 2 if held and rest else self.limit)  # the rest is as long again
 
         return best_tile(height, width, lanes, self.machine.registers, allowed)
