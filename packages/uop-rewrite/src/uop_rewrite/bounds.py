@@ -148,9 +148,15 @@ def _others(node: UOp) -> tuple[UOp, ...] | None:
 def _where(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
     """Either choice, each under what the condition says where it is chosen."""
     condition, yes, no = node.src
-    if yes is no:  # which is no choice
-        return src[1]
+    if yes is no or src[0].least == src[0].greatest:  # which is no choice
+        return _either(src)
     return sets.union((_under(condition, True, yes, src[1]), _under(condition, False, no, src[2])))
+
+
+def _either(src: Sequence[ValueSet]) -> ValueSet:
+    """The values of a choice from those of condition and choices."""
+    least, greatest = src[0].least, src[0].greatest
+    return sets.union(src[1:]) if least < greatest else src[1 if least else 2]
 
 
 def comparisons(condition: UOp, holds: bool) -> Iterator[UOp]:
@@ -205,7 +211,7 @@ def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSe
         if n not in found:
             src = [found[s] for s in n.src]
             # each choice within it under its own condition, too, would take exponential time
-            found[n] = sets.union(src[1:]) if n.op is Ops.WHERE else values_from(n, src)
+            found[n] = _either(src) if n.op is Ops.WHERE else values_from(n, src)
             if n in outermost:
                 found[n] = _summed(n, facts, found)
     new = found[choice]
