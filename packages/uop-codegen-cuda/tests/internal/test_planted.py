@@ -11,7 +11,7 @@ import pytest
 
 from uop_codegen_cuda import CudaSource, Report, read_cuda
 from uop_codegen_cuda.check import check_compiled, compile_checked
-from uop_ir import UOp, generated
+from uop_ir import UOp, generated, override, settings
 
 TABLE = tomllib.loads(Path(__file__).with_name("planted.toml").read_text())
 TEXTS = {k["name"]: k["text"].lstrip("\n") for k in TABLE["kernel"]}
@@ -39,7 +39,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
         path = folder / f"{number}.cu"
         path.write_text(re.sub(rf"\b{kernel}\b", f"{kernel}_{number}", text))
         read[name] = read_cuda(str(path))
-    compiled = compile_checked([source for source, _ in read.values()])
+    with override(settings, check=True):  # a warning is an error
+        compiled = compile_checked([source for source, _ in read.values()])
     return {
         name: check_compiled(
             kernel, [generated(p, 0) for p in source.params if p.arg.size is not None], scalars
