@@ -120,6 +120,7 @@ def test_an_action_keeps_the_values(schedule: str, run_cpu: Callable[..., Any]) 
         ("stage 1 (2,); split 0 2 vector", "scratch memory is filled inside of range 0"),
         ("hold 0 (1,)", "range 0 is of no reduction"),
         ("hold 2 (2,)", r"does not depend on the ranges \[2\]"),
+        ("hold 2 (0, 2)", r"does not depend on the ranges \[0, 2\]"),
         ("hold 2 (0, 0)", "each of which must stand once"),
         ("hold 9 (0,)", "no range 9"),
         ("hold 2 (0,); hold 2 (3,)", "range 3 fills scratch memory"),
