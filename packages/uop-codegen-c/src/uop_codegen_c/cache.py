@@ -29,12 +29,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from uop_ir import BackendError
 
@@ -50,6 +50,8 @@ from .compiler import (
 )
 from .machine import cpus
 from .settings import settings
+
+Made = TypeVar("Made")
 
 #: Part of every name: to be changed with the layout of the cache.
 VERSION = "2"
@@ -291,6 +293,18 @@ def read_checked(path: Path, *version: str) -> Any:
     if written != digest(*version, text):
         raise ValueError(f"{path} is not what its digest says")
     return json.loads(text)
+
+
+def kept(path: Path, read: Callable[[Path], Made | None], make: Callable[[], Made], *version: str) -> Made:
+    """A dataclass: what `read` finds in such a file, which counts as used, else what is made now, and kept there."""
+    found = read(path)
+    if found is not None:
+        mark_used(path)
+        return found
+    made = make()
+    with suppress(OSError):  # a cache that cannot be written serves what it has
+        write_checked(path, asdict(cast("Any", made)), *version)
+    return made
 
 
 def remove(path: Path) -> None:

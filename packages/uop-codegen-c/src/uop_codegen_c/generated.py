@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from contextlib import suppress
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 
 from uop_ir import UOp, settings
 from uop_rewrite import settings as rewrite_settings
 
-from .cache import KernelSource, digest, kernel_folder, mark_used, read_checked, write_checked
+from .cache import KernelSource, digest, kept, kernel_folder, read_checked
 from .freedoms import current_freedoms
 from .lower import generate
 from .machine import this_machine
@@ -36,15 +34,7 @@ def remembered(body: UOp, schedule: Schedule | None = None) -> KernelSource:
     parts = [body.key, repr(free), repr(this_machine())]
     key = digest(lowering_identity(), *parts, *([] if schedule is None else [str(schedule)]))
     with kernel_folder() as folder:
-        path = folder / f"{key}.json"
-        found = read_text(path)
-        if found is not None:
-            mark_used(path)
-            return found
-        found = lower(body, free)
-        with suppress(OSError):  # a cache that cannot be written serves what it has
-            write_checked(path, asdict(found))
-        return found
+        return kept(folder / f"{key}.json", read_text, lambda: lower(body, free))
 
 
 @functools.cache

@@ -7,8 +7,7 @@ measured with kernels of ours: the sum of two arrays, sums of one, and products 
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from uop_ir import Kind, Ops, UOp, dtypes
@@ -17,10 +16,9 @@ from .cache import (
     KernelSource,
     active_compiler,
     digest,
+    kept,
     kernel_folder,
-    mark_used,
     read_checked,
-    write_checked,
 )
 from .freedoms import Freedoms
 from .machine import cpu_model, this_machine
@@ -58,15 +56,7 @@ def roofline() -> Roofline:
     """That of this CPU and compiler: from the cache folder, or measured now, in some seconds, and kept there."""
     parts = [cpu_model(), repr(this_machine()), active_compiler().identity]
     with kernel_folder() as folder:
-        path = folder / f"roofline-{digest(VERSION, *parts)[:16]}"
-        found = read_roofline(path)
-        if found is not None:
-            mark_used(path)
-            return found
-        found = measured()
-        with suppress(OSError):  # a folder that cannot be written keeps none
-            write_checked(path, asdict(found), VERSION)
-        return found
+        return kept(folder / f"roofline-{digest(VERSION, *parts)[:16]}", read_roofline, measured, VERSION)
 
 
 def read_roofline(path: Path) -> Roofline | None:
