@@ -48,9 +48,8 @@ class Packing(Tiles):
         if packed is None:
             return None
         r, outputs = find_range(self.root, numbers[-1]), loops.end.src[1:]
-        summed, *more = sums(loops.end)
-        may_hold = packed.row == packed.behind[-1] and not more
-        height, vectors, hold = self.tile_of_products(loops, packed.row, r, lanes, packed.depth, may_hold)
+        alone = len(loops.reductions) == 1 and packed.row == packed.behind[-1]
+        height, vectors, hold = self.tile_of_products(loops, packed.row, r, lanes, packed.depth, alone)
         width = lanes * vectors
         if packed.depth * width > Limits.local_memory:
             return None
@@ -62,7 +61,7 @@ class Packing(Tiles):
             if all(stride(n, r, lanes) == 1 for n in packed.loads if n.src[0].src[0].arg.slot == slot):
                 self.vectors(copy, lanes)
         if hold:
-            self.hold(summed, packed.row, height, lanes)
+            self.hold(int(loops.reductions[0].src[-1].arg[0]), packed.row, height, lanes)
         else:
             self.vectors(piece, lanes)
             self.rows(packed.row, height)
