@@ -30,7 +30,7 @@ NO_ACCESS = 0
 Bytes = npt.NDArray[np.uint8]
 #: What kernels see of each memory, for as long as its handle lives.
 BYTES: weakref.WeakKeyDictionary[Any, Bytes] = weakref.WeakKeyDictionary()
-PLAIN = {name: getattr(CpuBackend, name) for name in ("allocate", "free", "copy_in", "copy_out", "link")}
+PLAIN = {name: getattr(CpuBackend, name) for name in ("allocate", "free", "bytes_of", "link")}
 
 
 def guarded(nbytes: int) -> tuple[Bytes, int]:
@@ -60,14 +60,9 @@ def free(self: CpuBackend, memory: Any) -> None:
     BYTES.pop(memory, None)
 
 
-def copy_in(self: CpuBackend, memory: Any, data: npt.NDArray[Any]) -> None:
-    PLAIN["copy_in"](self, memory, data)  # raises the errors
-    BYTES[memory][:] = data.reshape(-1).view(np.uint8)
-
-
-def copy_out(self: CpuBackend, memory: Any, data: npt.NDArray[Any]) -> None:
-    PLAIN["copy_out"](self, memory, data)
-    data.reshape(-1).view(np.uint8)[:] = BYTES[memory]
+def bytes_of(self: CpuBackend, memory: Any) -> Bytes:
+    """What kernels see; of memory that was adopted, its own bytes."""
+    return BYTES[memory] if memory in BYTES else PLAIN["bytes_of"](self, memory)
 
 
 def link(self: CpuBackend, plan: Plan) -> Executable:
@@ -89,7 +84,7 @@ def link(self: CpuBackend, plan: Plan) -> Executable:
     return replay
 
 
-for method in (allocate, free, copy_in, copy_out, link):
+for method in (allocate, free, bytes_of, link):
     setattr(CpuBackend, method.__name__, method)
 # The compiler, which tests start, is not to run with what was loaded for the kernels.
 os.environ.pop("LD_PRELOAD", None)

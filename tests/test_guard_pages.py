@@ -33,9 +33,15 @@ print(out.tolist())
 """
 
 
-def guarded(tmp_path: Path, side: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def guarded(tmp_path: Path, side: str, *arguments: str, **also: str) -> subprocess.CompletedProcess[str]:
     """Run a program of Python under guard pages, with a cache of its own."""
-    env = {**os.environ, "GUARD": side, "PYTHONPATH": str(HERE), "UOP_CACHE": str(tmp_path), "DEV": "CPU"}
+    env = {
+        **os.environ,
+        "GUARD": side,
+        "PYTHONPATH": str(HERE),
+        "UOP_CACHE": str(tmp_path),
+        "DEV": "CPU",
+    } | also
     return subprocess.run(
         [sys.executable, *arguments], env=env, capture_output=True, text=True, check=False, timeout=600
     )
@@ -56,6 +62,13 @@ def test_what_stays_inside_is_as_ever(tmp_path: Path, side: str) -> None:
     copy = "for (int i = 0; i < 5; i++) out[i] = x[i] + 1;"
     done = guarded(tmp_path, side, "-c", "import guard_pages\n" + STRAY, copy)
     assert done.stdout == "[1.0, 2.0, 3.0, 4.0, 5.0]\n", done.stderr
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_the_emulator_has_the_same_memory(tmp_path: Path, side: str) -> None:
+    program = "import guard_pages\nfrom uop_tensor import Tensor\nprint(Tensor([0.0, 1.0]).mul(2).tolist())"
+    done = guarded(tmp_path, side, "-c", program, DEV="EMU")
+    assert done.stdout == "[0.0, 2.0]\n", done.stderr
 
 
 @pytest.mark.slow

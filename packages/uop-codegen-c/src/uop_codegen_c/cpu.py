@@ -77,12 +77,12 @@ class CpuBackend:
 
     def copy_in(self, memory: Memory, data: npt.NDArray[Any]) -> None:
         """Copy a contiguous array of the memory's size into it. Raises BackendError for another size."""
-        whole = bytes_of(memory)
+        whole = self.bytes_of(memory)
         whole[:] = _as_bytes(whole, data)
 
     def copy_out(self, memory: Memory, data: npt.NDArray[Any]) -> None:
         """Copy memory into a contiguous, writable array of its size. Raises BackendError for another size."""
-        whole = bytes_of(memory)
+        whole = self.bytes_of(memory)
         _as_bytes(whole, data)[:] = whole
 
     def bytes_of(self, memory: Memory) -> npt.NDArray[np.uint8]:
