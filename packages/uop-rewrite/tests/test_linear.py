@@ -34,6 +34,7 @@ def test_the_node_of_a_form_reads_like_a_persons() -> None:
     assert build(linear(1 + Q + R * 4)) is R * 4 + Q + 1
     assert build(linear(-V + R)) is R - V
     assert build(linear(-(V * 2) - 3)) is V * -2 - 3
+    assert build(linear(-(V * 2) - 2)) is V * -2 + -2  # one constant, not two
     assert build(linear(-V)) is -V
     assert build(Linear((), 7)) is UOp.const(dtypes.index, 7)
 
@@ -60,6 +61,16 @@ def test_fewer_nodes(kit: Any, before: UOp, after: UOp) -> None:
     assert new is graph_rewrite(after, symbolic)
     assert len(new.toposort()) <= len(after.toposort())
     kit.agree(before, new)
+
+
+def test_a_sum_goes_on_where_the_one_before_it_ends(kit: Any) -> None:
+    """Remainders of sums are opened: each sum has all terms of the one before, and shares them."""
+    x = P
+    for k in range(12):
+        x = ((x * 3 + (R, Q)[k % 2]) // 2) % 30
+    new = graph_rewrite(x, symbolic)
+    assert len(new.toposort()) <= len(x.toposort())
+    kit.agree(x, new)
 
 
 def test_a_mask_is_no_choice_the_other_way_round() -> None:

@@ -224,13 +224,15 @@ def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
         return UOp.const(dtype, constant)
     if constant == 0:
         return total
-    return total + constant if constant > 0 or -constant > dtype.max else total - -constant
+    shared = not positive and constant == parts[0][1]  # x * -4 + -4 has one constant, x * -4 - 4 two
+    return total + constant if constant > 0 or shared or -constant > dtype.max else total - -constant
 
 
 def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
-    """Greatest multiple first; then products before plain terms, ranges by number, variables by name.
+    """Greatest multiple first; then products before plain terms, variables by name, ranges by number, and the others.
 
-    Only what is still alike is ordered by content, whose digest costs more.
+    Of these, the higher an index is, the later it comes: a sum that is computed from another one goes on where that
+    ends, so that both share what they have in common. What is still alike is ordered by content, whose digest costs more.
     """
     sizes = {abs(item[1]): item for item in terms}
     if len(sizes) == len(terms):
@@ -241,15 +243,25 @@ def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
     return [ranked[rank] for rank in sorted(ranked)]
 
 
-def _rank(item: tuple[UOp, int]) -> tuple[int, bool, int, str]:
+def _rank(item: tuple[UOp, int]) -> tuple[int, bool, int, int, str]:
     term, k = item
-    number = int(term.arg[0]) if term.op is Ops.RANGE else -1
+    is_range, is_variable = term.op is Ops.RANGE, term.op is Ops.PARAM
     return (
         -abs(k),
         term.op is not Ops.MUL,
-        number,
-        _natural(str(term.arg.name)) if term.op is Ops.PARAM else "",
+        0 if is_range or is_variable or term.dtype.is_int else _height(term),
+        int(term.arg[0]) if is_range else -1,
+        _natural(str(term.arg.name)) if is_variable else "",
     )
+
+
+def _height(node: UOp) -> int:
+    """How many nodes are above one another in a term."""
+    if "height" not in node.memo:
+        for n in node.toposort(gate=lambda n: "height" not in n.memo):
+            n.memo["height"] = 1 + max([s.memo["height"] for s in n.src], default=0)
+    found: int = node.memo["height"]
+    return found
 
 
 def _natural(name: str) -> str:
