@@ -241,6 +241,32 @@ def test_symbolic_sizes_are_equal_where_all_values_are(
             square.reshape((18, b))
 
 
+NONE = N - N
+
+
+@pytest.mark.parametrize(
+    ("shape", "new", "equal"),
+    [
+        ((NONE, 5), (NONE, 7), True),  # what both have is 0
+        ((NONE, 5), (0, M), True),
+        ((N, 4, N), (2, N, N, 2), True),
+        ((N, 4, M), (M * 2, N, 1, 2), True),
+        ((N, N, 2), (N, 2), False),
+        ((N, N, 2), (M, N, 2), False),
+    ],
+    ids=str,
+)
+def test_reshapes_of_what_is_alike(
+    shape: tuple[int | UOp, ...], new: tuple[int | UOp, ...], equal: bool
+) -> None:
+    x = UOp.param(0, 1, F32).reshape((1,) * len(shape)).expand(shape)
+    if equal:
+        assert x.reshape(new).shape == new
+    else:
+        with pytest.raises(VerifyError, match="as many elements"):
+            x.reshape(new)
+
+
 def size_at(size: UOp, values: dict[str, int]) -> int:
     """The value of a size, by the integers of Python."""
     done: dict[UOp, int] = {}

@@ -14,12 +14,12 @@ from .shapes import (
     all_bools,
     all_natural,
     broadcast,
-    elements,
     extent,
     fail,
     is_of,
     pairs,
     same,
+    same_elements,
     same_size,
     sizes,
     text,
@@ -46,7 +46,7 @@ def _few(op: Ops, shape: tuple[int | UOp, ...]) -> tuple[int | UOp, ...]:
 
 def reshape_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     x, shape = src[0], _few(op, sizes(op, src, arg))
-    if elements(x.shape) != elements(shape):
+    if not same_elements(x.shape, shape):
         raise fail(op, f"{text(x.shape)} does not have as many elements as {text(shape)}", part="sizes")
     return x.dtype, shape, x.addrspace
 

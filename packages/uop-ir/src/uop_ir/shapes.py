@@ -71,6 +71,20 @@ def same_size(a: int | UOp, b: int | UOp) -> bool:
     return a is b or elements((a,)) == elements((b,))
 
 
+def same_elements(a: Shape, b: Shape) -> bool:
+    """Whether two shapes have as many elements, as in `same`."""
+    if all_natural(a) and all_natural(b):
+        return math.prod(a) == math.prod(b)
+    left: list[int | UOp] = []
+    right = [*b]
+    for size in a:  # what both have goes, which takes less time than to multiply it out
+        if size in right:
+            right.remove(size)
+        else:
+            left.append(size)
+    return elements(tuple(left)) == elements(tuple(right)) or elements(a) == elements(b)
+
+
 def elements(dims: Shape) -> Polynomial:
     """A product of sizes in a form that compares equal: for each product of symbolic ones, how often it is added.
 
