@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -36,21 +36,24 @@ def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) ->
             raise VerifyError(f"toposort: {shown(root)} is no UOp", remedy="a sequence of UOps")
     if gate is not None and not callable(gate):
         raise VerifyError(f"toposort: {shown(gate)} is no gate", remedy="a function from a node to a bool")
+    #: The nodes whose sources are walked, outermost first, and what is left to walk beside each.
     path: list[UOp] = []
-    below = [iter(roots)]
+    beside: list[Iterator[UOp]] = []
+    walk = iter(roots)
     while True:
-        for node in below[-1]:
+        for node in walk:
             if node not in order:
                 if node.src and (gate is None or gate(node)):
                     path.append(node)
-                    below.append(iter(node.src))
+                    beside.append(walk)
+                    walk = iter(node.src)
                     break
                 order[node] = None
         else:  # the sources of the last of the path are in order
-            below.pop()
             if not path:
                 return order
             order[path.pop()] = None
+            walk = beside.pop()
 
 
 def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
@@ -58,22 +61,24 @@ def substitute(root: UOp, mapping: dict[UOp, UOp]) -> UOp:
     nodes("substitute", by_node("substitute", mapping).values())
     new = dict(mapping)
     path: list[UOp] = []
-    below = [iter((root,))]
+    beside: list[Iterator[UOp]] = []
+    walk = iter((root,))
     while True:  # as toposort, without a call of a gate for each node
-        for node in below[-1]:
+        for node in walk:
             if node not in new:
                 if node.src:
                     path.append(node)
-                    below.append(iter(node.src))
+                    beside.append(walk)
+                    walk = iter(node.src)
                     break
                 new[node] = node
         else:
-            below.pop()
             if not path:
                 return new[root]
             node = path.pop()
             src = tuple([new[s] for s in node.src])
             new[node] = node if src == node.src else node.replace(src=src)
+            walk = beside.pop()
 
 
 def base(node: UOp) -> UOp:
