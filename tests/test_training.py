@@ -155,3 +155,19 @@ def test_a_mistake_is_one_line(
     assert done.stderr.startswith("uopc: error: ")
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
+
+
+@pytest.mark.slow
+def test_a_step_of_the_mlp_is_tuned_and_what_is_found_is_kept(tmp_path: Path) -> None:
+    sizes = ("mlp", "--batch", "16", "--hidden", "16")
+    first = uopc("tune", "--seconds", "1", "--width", "1", *sizes, UOP_CACHE=str(tmp_path))
+    assert first.returncode == 0, first.stderr
+    head, *rows, last = first.stdout.splitlines()
+    assert head.split() == ["kernel", "stores", "before", "after", "ratio", "schedule"]
+    assert last.startswith(f"{len(rows)} kernels, ")
+    explained = uopc("explain", *sizes, UOP_CACHE=str(tmp_path)).stdout
+    assert len(rows) == sum(int(n) for n in re.findall(r"^plan .* (\d+) different$", explained, re.MULTILINE))
+    kept = {p.name for p in tmp_path.glob("c/tuned/*/*.json")}
+    assert len(kept) == len(rows)
+    again = uopc("tune", "--seconds", "1", "--width", "1", *sizes, UOP_CACHE=str(tmp_path))
+    assert again.stdout == first.stdout, "nothing is searched a second time"

@@ -1,11 +1,20 @@
-"""The command `uopc tune`: faster schedules for the kernels of a program, found by timing and kept. Week 6."""
+"""The command `uopc tune`: faster schedules for the kernels of a program or a model, found by timing and kept. Week 6."""
 
 from __future__ import annotations
 
 import sys
 from argparse import REMAINDER, Namespace
 
-from uop_ir import CommandParser, Ops, UOp, UopError, override, read_uir, run_python
+from uop_ir import (
+    CommandParser,
+    Ops,
+    UOp,
+    UopError,
+    installed_models,
+    override,
+    read_uir,
+    run_python_or_model,
+)
 
 from .beam import WATCHERS, search
 from .freedoms import current_freedoms
@@ -17,7 +26,7 @@ HEAD = f"{'kernel':<14}{'stores':<34}{'before':>11}{'after':>11}{'ratio':>7}  sc
 
 
 def tune_command(argv: list[str]) -> int:
-    """Search for faster schedules by timing, for a .uir file or the kernels that a Python program runs; they are kept."""
+    """Search for faster schedules by timing, for a .uir file or the kernels that a program or a model runs; kept."""
     options = _parser().parse_args(argv)
     if options.width < 1 or options.seconds < 1:
         raise UopError(f"--width {options.width} --seconds {options.seconds}", remedy="at least 1")
@@ -44,7 +53,7 @@ def _tune_kernel(options: Namespace) -> None:
 
 
 def _tune_program(options: Namespace) -> None:
-    """Run a program, each of whose kernels is tuned when it is compiled, and print a table of them."""
+    """Run a program or a step of a model, each of whose kernels is tuned when it is compiled, and print a table."""
     known: dict[UOp, Find | Exception] = {}
     output = sys.stdout
 
@@ -58,7 +67,7 @@ def _tune_program(options: Namespace) -> None:
     WATCHERS.append(watch)
     try:
         with override(settings, beam=options.width, beam_seconds=options.seconds):
-            run_python(options.file, options.arguments)
+            run_python_or_model(options.file, options.arguments, "uopc tune")
     finally:
         WATCHERS.pop()
     tuned = [found for found in known.values() if isinstance(found, Find)]
@@ -94,9 +103,14 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--seconds", type=int, default=60, help="for about how long to search a kernel (default 60)"
     )
+    models = installed_models()
+    known = f", or a model, one step of whose training runs: {', '.join(models)}" if models else ""
     parser.add_argument(
-        "file", help="a kernel in a .uir file, or a Python program; what that prints goes to the error stream"
+        "file",
+        help="a kernel in a .uir file, or a Python program, whose output goes to the error stream" + known,
     )
     # also those that begin with a dash; argparse would name them beside a file that is missing
-    parser.add_argument("arguments", nargs=REMAINDER, help="those of the program").required = False
+    parser.add_argument(
+        "arguments", nargs=REMAINDER, help="those of the program; of a model, options of `uopc train`"
+    ).required = False
     return parser

@@ -1,15 +1,16 @@
-"""uopc tune: what it prints of a kernel and of a program, what it keeps, and what it refuses."""
+"""uopc tune: what it prints of a kernel, of a program and of a model, what it keeps, and what it refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from uop_codegen_c import Freedoms, beam, settings
+from uop_codegen_c import CpuBackend, Freedoms, beam, settings
 from uop_codegen_c.freedoms import current_freedoms
 from uop_codegen_c.tune_command import tune_command
 from uop_codegen_c.tuned import Find, look_up
@@ -94,6 +95,32 @@ def test_a_program(
         == f"{'reduce mul i32[40]':<34}not tuned: it is too large"
     )
     assert not beam.WATCHERS
+
+
+def test_a_model(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    searches: list[tuple[int, float]],
+) -> None:
+    def step(arguments: list[str], prog: str) -> None:
+        print(prog, arguments)
+        CpuBackend().compile([total()])
+
+    entry = SimpleNamespace(name="small", load=lambda: step)
+    monkeypatch.setattr("uop_ir.cli.entry_points", lambda group: [entry])
+    monkeypatch.chdir(tmp_path)
+    assert tune_command(["--seconds", "7", "small", "--batch", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "uopc tune small ['--batch', '3']\n"
+    assert out.splitlines()[1].startswith(total().key[:12])
+    assert out.splitlines()[2] == "1 kernels, 1 of them faster; each once: 2.000 ms before, 1.000 ms now"
+    assert searches == [(4, 7)]
+    assert look_up(total(), current_freedoms()) == replace(FOUND, width=4, limit=7)
+    with pytest.raises(
+        UopError, match=r"no file large, and no model .*give a Python program, or one of small"
+    ):
+        tune_command(["large"])
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

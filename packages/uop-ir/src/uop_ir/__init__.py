@@ -11,7 +11,7 @@ from .backend import (
     backend_names,
     get_backend,
 )
-from .cli import CommandParser, run_python
+from .cli import CommandParser, installed_models, run_python, run_python_or_model
 from .definitions import definition
 from .dlpack import recode_dlpack
 from .drawing import to_dot, to_svg
@@ -79,6 +79,7 @@ __all__ = [
     "index",
     "index_map",
     "inline_call",
+    "installed_models",
     "level_of",
     "name_of",
     "override",
@@ -89,6 +90,7 @@ __all__ = [
     "recode_dlpack",
     "run_program",
     "run_python",
+    "run_python_or_model",
     "settings",
     "sizes",
     "to_dot",

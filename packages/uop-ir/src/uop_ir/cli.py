@@ -68,6 +68,30 @@ def run_python(file: str, arguments: Sequence[str] = ()) -> None:
         sys.argv, sys.path = before
 
 
+def run_python_or_model(name: str, arguments: Sequence[str], command: str) -> None:
+    """Run a Python program or, where there is no file of this name, the model that an installed package knows by it.
+
+    A model does one step of training, by the arguments as options, in which `command` stands before its name where they
+    are refused. What is printed goes to the error stream. Raises UopError where there is neither.
+    """
+    models = installed_models()
+    if Path(name).is_file() or not models:
+        run_python(name, arguments)
+    elif name in models:
+        with redirect_stdout(sys.stderr):
+            models[name].load()(arguments, f"{command} {name}")
+    else:
+        raise UopError(
+            f"there is no file {name}, and no model of that name",
+            remedy=f"give a Python program, or one of {', '.join(models)}",
+        )
+
+
+def installed_models() -> dict[str, EntryPoint]:
+    """The models that the installed packages know by name: what each offers does a step of its training."""
+    return {entry.name: entry for entry in entry_points(group="uop.models")}
+
+
 def _say(message: str, code: int) -> int:
     print(message, file=sys.stderr)
     return code

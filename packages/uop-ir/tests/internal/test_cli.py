@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -456,3 +457,26 @@ def test_a_python_program_is_run_as_python_runs_it(
     with pytest.raises(UopError, match=r"there is no file .*none\.py"):
         cli.run_python(str(tmp_path / "none.py"))
     assert (sys.argv, sys.path) == before
+
+
+def test_a_program_or_a_model_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def entries(group: str) -> list[SimpleNamespace]:
+        assert group == "uop.models"
+        return [SimpleNamespace(name="small", load=lambda: lambda *given: print(given))]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "entry_points", entries)
+    cli.run_python_or_model("small", ["--batch", "2"], "uopc try")
+    assert capsys.readouterr() == ("", "(['--batch', '2'], 'uopc try small')\n")
+    with pytest.raises(
+        UopError, match=r"no file large, and no model .* \(give a Python program, or one of small\)"
+    ):
+        cli.run_python_or_model("large", [], "uopc try")
+    Path("small").write_text("print(3)")  # a file of that name comes first
+    cli.run_python_or_model("small", [], "uopc try")
+    assert capsys.readouterr() == ("", "3\n")
+    monkeypatch.setattr(cli, "entry_points", lambda group: [])
+    with pytest.raises(UopError, match=r"there is no file large \(give a Python program\)"):
+        cli.run_python_or_model("large", [], "uopc try")

@@ -1,4 +1,4 @@
-"""A step of training of each model that `uopc train` knows, on made-up data: what `uopc explain` explains. Week 9."""
+"""A step of training of each model that `uopc train` knows, on made-up data: what `uopc explain` and `uopc tune` run. Week 9."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ VOCABULARY = 65
 Options = TypeVar("Options", bound=TrainOptions)
 
 
-def mlp(argv: Sequence[str]) -> None:
+def mlp(argv: Sequence[str], prog: str) -> None:
     """A step of the MLP on images like those of MNIST, by options of `uopc train mnist`."""
-    _image_step("mlp", argv)
+    _image_step("mlp", argv, prog)
 
 
-def cnn(argv: Sequence[str]) -> None:
+def cnn(argv: Sequence[str], prog: str) -> None:
     """A step of the CNN on images like those of MNIST, by options of `uopc train mnist`."""
-    _image_step("cnn", argv)
+    _image_step("cnn", argv, prog)
 
 
-def gpt(argv: Sequence[str]) -> None:
+def gpt(argv: Sequence[str], prog: str) -> None:
     """A step of the GPT on as many different characters as Tiny Shakespeare has, by options of `uopc train gpt`."""
-    options = _options("gpt", GptOptions, argv)
+    options = _options(GptOptions, argv, prog)
     tokens = np.zeros((options.batch, options.context), np.int64)
     step = gpt_step(gpt_model(options, VOCABULARY), options)
     step([(tokens, tokens)] * options.accumulate, options.lr)
 
 
-def _image_step(name: str, argv: Sequence[str]) -> None:
-    options = _options(name, MnistOptions, argv, model=name)
+def _image_step(name: str, argv: Sequence[str], prog: str) -> None:
+    options = _options(MnistOptions, argv, prog, model=name)
     images, labels = np.zeros((options.batch, PIXELS), np.float32), np.arange(options.batch) % CLASSES
     step = image_step(image_model(options, PIXELS), options)
     step([(images, labels)] * options.accumulate, options.lr)
 
 
-def _options(name: str, kind: type[Options], argv: Sequence[str], **fixed: str) -> Options:
-    parser = CommandParser(prog=f"uopc explain {name}", allow_abbrev=False)
+def _options(kind: type[Options], argv: Sequence[str], prog: str, **fixed: str) -> Options:
+    parser = CommandParser(prog=prog, allow_abbrev=False)
     add_options(parser, kind, without=fixed)
     return kind(**{**vars(parser.parse_args(argv)), **fixed})

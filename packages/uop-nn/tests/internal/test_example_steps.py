@@ -1,4 +1,4 @@
-"""The steps that `uopc explain` knows by name are those of training."""
+"""The steps that `uopc explain` and `uopc tune` know by name are those of training."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def test_the_step_trains_the_model(
         return make(model, options)
 
     monkeypatch.setattr(example_steps, maker, kept)
-    getattr(example_steps, name)(arguments)
+    getattr(example_steps, name)(arguments, "uopc tune")
     ((model, before),) = made
     assert shapes <= {p.shape for p in model.parameters()}
     after = [p.numpy() for p in model.parameters()]
@@ -43,7 +43,7 @@ def test_the_step_trains_the_model(
 
 
 def test_options_of_another_model_are_refused() -> None:
-    with pytest.raises(UopError, match="unrecognized arguments: --layers 2"):
-        example_steps.mlp(["--layers", "2"])
+    with pytest.raises(UopError, match="uopc tune mlp: unrecognized arguments: --layers 2"):
+        example_steps.mlp(["--layers", "2"], "uopc tune mlp")
     with pytest.raises(UopError, match="unrecognized arguments: --model cnn"):
-        example_steps.mlp(["--model", "cnn"])
+        example_steps.mlp(["--model", "cnn"], "uopc tune mlp")

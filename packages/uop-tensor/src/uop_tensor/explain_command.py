@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import REMAINDER
-from collections.abc import Mapping
-from contextlib import redirect_stdout
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 
-from uop_ir import CommandParser, Reporting, UopError, get_backend, run_python
+from uop_ir import CommandParser, Reporting, get_backend, installed_models, run_python_or_model
 
 from .explain import explain_plan
 from .plan import Planned
@@ -25,7 +20,7 @@ def explain_command(argv: list[str]) -> int:
         help="say also by which schedule each kernel runs, why, and how near that is to what the machine can do; "
         "kernels are run again for it",
     )
-    models = {model.name: model for model in entry_points(group="uop.models")}
+    models = installed_models()
     known = f", or a model: {', '.join(models)}" if models else ""
     parser.add_argument("file", help=f"a Python program, whose output goes to the error stream{known}")
     # also those that begin with a dash; argparse would name them beside a file that is missing
@@ -36,10 +31,7 @@ def explain_command(argv: list[str]) -> int:
     plans: list[tuple[Planned, str]] = []
     WATCHERS.append(lambda planned, name: plans.append((planned, name)))
     try:
-        if Path(options.file).is_file() or not models:
-            run_python(options.file, options.arguments)
-        else:
-            _run_model(models, options.file, options.arguments)
+        run_python_or_model(options.file, options.arguments, parser.prog)
     finally:
         WATCHERS.pop()
     for n, (planned, name) in enumerate(plans):
@@ -48,14 +40,3 @@ def explain_command(argv: list[str]) -> int:
         text = explain_plan(planned, f"plan {n} on {name}", reporting)
         print(text, end="\n\n" if n + 1 < len(plans) else "\n")
     return 0
-
-
-def _run_model(models: Mapping[str, EntryPoint], name: str, arguments: list[str]) -> None:
-    """Run a step of training of a model. Raises UopError for a name that no model has."""
-    if name not in models:
-        raise UopError(
-            f"there is no file {name}, and no model of that name",
-            remedy=f"give a Python program, or one of {', '.join(models)}",
-        )
-    with redirect_stdout(sys.stderr):
-        models[name].load()(arguments)

@@ -60,17 +60,17 @@ def test_a_program_that_fails_or_is_not_there(tmp_path: Path) -> None:
 def test_a_model_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def model(arguments: list[str]) -> None:
+    def model(arguments: list[str], prog: str) -> None:
         clear_plans()
-        print(arguments)
+        print(prog, arguments)
         (Tensor([1.0, 2.0]) * 2).sum().realize()
 
     entry = SimpleNamespace(name="small", load=lambda: model)
-    monkeypatch.setattr("uop_tensor.explain_command.entry_points", lambda group: [entry])
+    monkeypatch.setattr("uop_ir.cli.entry_points", lambda group: [entry])
     monkeypatch.chdir(tmp_path)
     assert explain_command(["small", "--batch", "3"]) == 0
     out, err = capsys.readouterr()
-    assert err == "['--batch', '3']\n"
+    assert err == "uopc explain small ['--batch', '3']\n"
     assert "kernel 0 stores reduce add f32[]" in out
     with pytest.raises(UopError, match=r"no file large, and no model .* one of small"):
         explain_command(["large"])
