@@ -230,6 +230,22 @@ def test_a_staged_operand_is_read_from_local_memory_in_its_new_order() -> None:
     ][1:]
 
 
+def test_rows_of_a_staged_operand_stand_apart_by_their_padding() -> None:
+    body = matmul(6, 9, 5)
+    program = apply_schedule(loops(body), [Stage(2, (2, 1), 3)])
+    (memory,) = [n for n in program.toposort() if n.op is Ops.ALLOC]
+    assert memory.arg.size == 5 * (9 + 3)
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-9, 9, (6, 5)), rng.integers(-9, 9, (9, 5))
+    given = [a.astype(np.int32) for a in (np.zeros(6 * 9), x.reshape(-1), w.reshape(-1))]
+    run_program(program, dict(zip(call_params(body), given, strict=True)))
+    np.testing.assert_array_equal(given[0].reshape(6, 9), x @ w.T)
+    with pytest.raises(ScheduleError, match="stage: a padding of -1 elements"):
+        Stage(2, (2, 1), -1).apply(loops(body))
+    with pytest.raises(ScheduleError, match="stage: a tile of 300180 bytes"):
+        Stage(2, (2, 1), 15000).apply(loops(body))
+
+
 @pytest.mark.net
 @pytest.mark.parametrize("axis", [AxisType.LOOP, AxisType.UPCAST], ids=lambda a: a.value)
 @pytest.mark.parametrize("factor", [2, 3, 4, 5])

@@ -8,13 +8,15 @@ from uop_codegen_c import Hold, Pad, Reorder, Retype, Schedule, ScheduleError, S
 from uop_ir import AxisType, Ops, ParseError, UOp, dtypes
 from uop_rewrite import Trace, observing, trace_text
 
-TEXT = "split 0 32 upcast; retype 1 thread; reorder (3, 0, 4); stage 1 (2, 3); stage 2 (7); pad 2 8; hold 2 (5, 6)"
+TEXT = "split 0 32 upcast; retype 1 thread; reorder (3, 0, 4); stage 1 (2, 3); stage 2 (7); "
+TEXT += "stage 0 (2, 3) 5; pad 2 8; hold 2 (5, 6)"
 ACTIONS = (
     Split(0, 32, AxisType.UPCAST),
     Retype(1, AxisType.THREAD),
     Reorder((3, 0, 4)),
     Stage(1, (2, 3)),
     Stage(2, (7,)),
+    Stage(0, (2, 3), 5),
     Pad(2, 8),
     Hold(2, (5, 6)),
 )
@@ -38,7 +40,7 @@ def test_a_schedule_reads_back_as_it_was_printed() -> None:
 
 def test_lines_spaces_and_comments_make_no_difference() -> None:
     text = "# a schedule\n\nsplit 0   32 upcast # rows\n retype 1 thread;reorder( 3,0 ,4,)\r\nstage 1 (2,3)\n"
-    text += "stage 2 (7,)\n\tpad 2 8;hold 2(5,6);"
+    text += "stage 2 (7,)\nstage 0(2,3)5\n\tpad 2 8;hold 2(5,6);"
     assert Schedule.parse(text) == Schedule(ACTIONS)
 
 
@@ -61,6 +63,7 @@ def test_every_axis_type_has_its_word(axis: AxisType) -> None:
         ("reorder (1 0)", 1, 12, r"expected \)"),
         ("stage 1 ()", 1, 10, "expected a range, an integer"),
         ("stage 1 (2, 3 # open", 1, 14, r"expected \)"),
+        ("stage 1 (2, 3) x", 1, 16, "expected a padding, an integer"),
     ],
 )
 def test_an_error_of_the_text_has_its_place(text: str, line: int, column: int, message: str) -> None:

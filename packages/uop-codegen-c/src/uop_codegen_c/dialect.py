@@ -43,13 +43,16 @@ class Dialect:
     """A C-like language.
 
     `opening(name, arguments, order)` opens the kernel of a linear program; the arguments are those of its CALL, in
-    order. `words` gives C words their spelling here, `special` gives the text of each SPECIAL by its name.
+    order. `words` gives C words their spelling here, `special` gives the text of each SPECIAL by its name. The threads
+    of a block wait for each other at `barrier`, and share the scratch memory of these slots; C has no blocks.
     """
 
     language: str
     opening: Callable[[str, Sequence[Argument], Sequence[UOp]], Opening]
     words: Mapping[str, str] = field(default_factory=dict)
     special: Mapping[str, str] = field(default_factory=dict)
+    barrier: str = ""
+    shared: frozenset[int] = frozenset()
 
     def spell(self, text: str) -> str:
         """A text of C in this language."""

@@ -2,7 +2,7 @@
 
     schedule = [ action ] { ( ";" | newline ) [ action ] }
     action   = "split" range factor axis | "retype" range axis | "reorder" ranges
-             | "pad" range multiple | "stage" argument ranges | "hold" range ranges
+             | "pad" range multiple | "stage" argument ranges [ padding ] | "hold" range ranges
     ranges   = "(" range { "," range } [ "," ] ")"
     axis     = "loop" | "reduce" | "thread" | "upcast" | "vector" | "unroll" | "global" | "local" | "warp" | "group"
 
@@ -139,6 +139,10 @@ class _Reader:
         self.at += 1
         return int(self.tokens[self.at - 1][0])
 
+    def optional(self, what: str) -> int:
+        """An integer that may stand at the end; 0 where none does."""
+        return self.integer(what) if self.next() else 0
+
     def axis(self) -> AxisType:
         for axis in AxisType:
             if axis.value == self.next():
@@ -168,6 +172,6 @@ ACTIONS: dict[str, Callable[[_Reader], Action]] = {
     "retype": lambda read: Retype(read.integer("a range"), read.axis()),
     "reorder": lambda read: Reorder(read.ranges()),
     "pad": lambda read: Pad(read.integer("a range"), read.integer("a multiple")),
-    "stage": lambda read: Stage(read.integer("an argument"), read.ranges()),
+    "stage": lambda read: Stage(read.integer("an argument"), read.ranges(), read.optional("a padding")),
     "hold": lambda read: Hold(read.integer("a range"), read.ranges()),
 }

@@ -16,23 +16,28 @@ from .schedule_legal import ScheduleError, carries, closers, constant, find_rang
 class Stage(Checked):
     """Copy what a LOAD of argument `slot` reads over some ranges into local memory, in the order of these ranges.
 
-    The copy is filled once for all values of the ranges that the position does not depend on.
+    The copy is filled once for all values of the ranges that the position does not depend on. Behind what belongs to
+    one value of the first range, a row, stand `padding` elements that nobody uses: they move the rows of a tile to
+    other banks of a GPU's shared memory.
     """
 
     indexes = True
 
     slot: int
     numbers: tuple[int, ...]
+    padding: int = 0
 
     def __str__(self) -> str:
-        return f"stage {self.slot} {in_brackets(self.numbers)}"
+        padding = f" {self.padding}" if self.padding else ""
+        return f"stage {self.slot} {in_brackets(self.numbers)}{padding}"
 
     def check(self, root: UOp) -> None:
         check_distinct(self.numbers, "stage")
         ranges = tuple(find_range(root, n) for n in self.numbers)
-        size = 1
-        for r in ranges:
-            size *= constant(r, "stage")
+        shape = [constant(r, "stage") for r in ranges]
+        size = shape[0] * (prod(shape[1:]) + self.padding)
+        if self.padding < 0:
+            raise ScheduleError(f"stage: a padding of {self.padding} elements", remedy="0 or more")
         loads = self._loads(root, ranges)
         if not loads:
             raise ScheduleError(
@@ -50,7 +55,7 @@ class Stage(Checked):
 
     def act(self, root: UOp) -> UOp:
         ranges = tuple(find_range(root, n) for n in self.numbers)
-        return root.substitute(_in_local_memory(root, self._loads(root, ranges), ranges))
+        return root.substitute(_in_local_memory(root, self._loads(root, ranges), ranges, self.padding))
 
     def _loads(self, root: UOp, ranges: tuple[UOp, ...]) -> list[UOp]:
         """The loads of the argument that depend on all of the ranges."""
@@ -127,7 +132,9 @@ class Hold(Checked):
         return root.substitute(_in_local_memory(root, held, ranges))
 
 
-def _in_local_memory(root: UOp, values: list[UOp], ranges: tuple[UOp, ...]) -> dict[UOp, UOp]:
+def _in_local_memory(
+    root: UOp, values: list[UOp], ranges: tuple[UOp, ...], padding: int = 0
+) -> dict[UOp, UOp]:
     """For each value a load from local memory that is filled over ranges like these, in their order."""
     shape = tuple(int(r.src[0].value) for r in ranges)
     first = next_number(root)
@@ -136,11 +143,13 @@ def _in_local_memory(root: UOp, values: list[UOp], ranges: tuple[UOp, ...]) -> d
     loads: dict[UOp, UOp] = {}
     for value in values:
         outer = in_order(open_ranges(value) - frozenset(ranges))
-        memory = UOp.alloc(slot + len(loads), prod(shape), value.dtype, AddrSpace.LOCAL)
+        size = shape[0] * (prod(shape[1:]) + padding)
+        memory = UOp.alloc(slot + len(loads), size, value.dtype, AddrSpace.LOCAL)
         fill = value.substitute(dict(zip(ranges, own, strict=True)))
         place = memory.after(*outer)
-        filled = place.after(place.index(flatten(shape, own)).store(fill).end(*own))
-        loads[value] = filled.index(flatten(shape, ranges)).load()
+        at, own_at = (flatten(shape, rs) + rs[0] * padding for rs in (ranges, own))
+        filled = place.after(place.index(own_at).store(fill).end(*own))
+        loads[value] = filled.index(at).load()
     return loads
 
 

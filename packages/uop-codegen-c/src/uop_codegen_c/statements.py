@@ -16,7 +16,7 @@ from .writer import CHOICE, COMPARE, CONDITION, SUM, UNARY, Renderer, Text, lane
 LONG = 60
 #: Index arithmetic that is used once stays where it is used, up to this.
 VERY_LONG = 300
-EFFECTS = frozenset({Ops.SINK, Ops.AFTER, Ops.ALLOC, Ops.PARAM, Ops.BARRIER})
+EFFECTS = frozenset({Ops.SINK, Ops.AFTER, Ops.ALLOC, Ops.PARAM})
 
 
 def statement(r: Renderer, node: UOp) -> None:
@@ -61,11 +61,17 @@ def _endif(r: Renderer, node: UOp) -> None:
 
 def _nothing(r: Renderer, node: UOp) -> None:
     if node.op is Ops.ALLOC and node.arg.addrspace is AddrSpace.LOCAL:
-        t = ctext.SCALAR[node.arg.dtype]
+        shared = "__shared__ " if node.arg.slot in r.dialect.shared else ""
+        t = shared + ctext.SCALAR[node.arg.dtype]
         r.line(f"{t} buf{node.arg.slot}[{max(node.arg.size, 1)}] __attribute__((aligned(64)));")
         r.texts[node] = Text(f"buf{node.arg.slot}")
     elif node.op is Ops.AFTER and node.src[0] in r.texts:
         r.texts[node] = r.texts[node.src[0]]
+
+
+def _barrier(r: Renderer, node: UOp) -> None:
+    if r.dialect.barrier:
+        r.line(r.dialect.barrier)
 
 
 def _store(r: Renderer, node: UOp) -> None:
@@ -197,6 +203,7 @@ STATEMENT: dict[Ops, Callable[[Renderer, UOp], None]] = {
     Ops.RANGE: _range,
     Ops.END: _end,
     Ops.SPECIAL: _special,
+    Ops.BARRIER: _barrier,
     Ops.IF: _if,
     Ops.ENDIF: _endif,
     Ops.STORE: _store,
