@@ -252,6 +252,7 @@ NONE = N - N
         ((N, 4, N), (2, N, N, 2), True),
         ((N, 4, M), (M * 2, N, 1, 2), True),
         ((N, N, 2), (N, 2), False),
+        ((N, 2), (N, N, 2), False),
         ((N, N, 2), (M, N, 2), False),
     ],
     ids=str,
