@@ -29,10 +29,16 @@ def multiply_add() -> UOp:
     return UOp.sink(f32(0, 1000).store(f32(1, 1000) * f32(2, 1000) + 1.0))
 
 
-def matmul() -> UOp:
-    a, b = f32(1, 16, 24), f32(2, 24, 512)
-    product = a.reshape((16, 1, 24)) * b.permute((1, 0)).reshape((1, 512, 24))
-    return UOp.sink(f32(0, 16, 512).store(product.reduce(Ops.ADD, 1)))
+def matmul(rows: int = 32) -> UOp:
+    """A product whose operands are staged, in two steps of 16 terms, the second of which has 8."""
+    a, b = f32(1, rows, 24), f32(2, 24, 512)
+    product = a.reshape((rows, 1, 24)) * b.permute((1, 0)).reshape((1, 512, 24))
+    return UOp.sink(f32(0, rows, 512).store(product.reduce(Ops.ADD, 1)))
+
+
+def row_times_matrix() -> UOp:
+    """Nothing is read again: each thread computes one sum."""
+    return matmul(1)
 
 
 def center_rows() -> UOp:
@@ -69,13 +75,67 @@ const float *__restrict__ data1, const float *__restrict__ data2) {
 extern "C" __global__ void __launch_bounds__(256) matmul(float *__restrict__ data0, \
 const float *__restrict__ data1, const float *__restrict__ data2) {
     const int gidx0 = blockIdx.x;
-    const int gidx1 = blockIdx.y;
+    const int lidx0 = threadIdx.x;
+    const int lidx1 = threadIdx.y;
+    __shared__ float buf0[544] __attribute__((aligned(64)));
+    __shared__ float buf1[1280] __attribute__((aligned(64)));
+    float acc2 = 0.0f;
+    float acc3 = 0.0f;
+    float acc4 = 0.0f;
+    float acc5 = 0.0f;
+    float acc6 = 0.0f;
+    float acc7 = 0.0f;
+    float acc8 = 0.0f;
+    float acc9 = 0.0f;
+    for (int ridx9 = 0; ridx9 < 2; ridx9++) {
+        bool val0 = ridx9*16+lidx0 < 24;
+        __syncthreads();
+        buf0[lidx0*34+lidx1] = val0 ? data1[lidx1*24+ridx9*16+lidx0] : 0;
+        buf0[lidx0*34+lidx1+16] = val0 ? data1[lidx1*24+ridx9*16+lidx0+384] : 0;
+        bool val1 = ridx9*16+lidx1 < 24;
+        buf1[lidx1*80+lidx0] = val1 ? data2[ridx9*8192+lidx1*512+gidx0*64+lidx0] : 0;
+        buf1[lidx1*80+lidx0+16] = val1 ? data2[ridx9*8192+lidx1*512+gidx0*64+lidx0+16] : 0;
+        buf1[lidx1*80+lidx0+32] = val1 ? data2[ridx9*8192+lidx1*512+gidx0*64+lidx0+32] : 0;
+        buf1[lidx1*80+lidx0+48] = val1 ? data2[ridx9*8192+lidx1*512+gidx0*64+lidx0+48] : 0;
+        __syncthreads();
+        for (int ridx10 = 0; ridx10 < 16; ridx10++) {
+            bool val2 = ridx9*16+ridx10 < 24;
+            float val3 = buf0[ridx10*34+lidx1];
+            float val4 = buf1[ridx10*80+lidx0];
+            float val5 = buf1[ridx10*80+lidx0+16];
+            float val6 = buf1[ridx10*80+lidx0+32];
+            float val7 = buf1[ridx10*80+lidx0+48];
+            float val8 = buf0[ridx10*34+lidx1+16];
+            acc2 = acc2 + (val2 ? val3 * val4 : 0.0f);
+            acc3 = acc3 + (val2 ? val3 * val5 : 0.0f);
+            acc4 = acc4 + (val2 ? val3 * val6 : 0.0f);
+            acc5 = acc5 + (val2 ? val3 * val7 : 0.0f);
+            acc6 = acc6 + (val2 ? val8 * val4 : 0.0f);
+            acc7 = acc7 + (val2 ? val8 * val5 : 0.0f);
+            acc8 = acc8 + (val2 ? val8 * val6 : 0.0f);
+            acc9 = acc9 + (val2 ? val8 * val7 : 0.0f);
+        }
+    }
+    data0[lidx1*512+gidx0*64+lidx0] = acc2;
+    data0[lidx1*512+gidx0*64+lidx0+16] = acc3;
+    data0[lidx1*512+gidx0*64+lidx0+32] = acc4;
+    data0[lidx1*512+gidx0*64+lidx0+48] = acc5;
+    data0[lidx1*512+gidx0*64+lidx0+8192] = acc6;
+    data0[lidx1*512+gidx0*64+lidx0+8208] = acc7;
+    data0[lidx1*512+gidx0*64+lidx0+8224] = acc8;
+    data0[lidx1*512+gidx0*64+lidx0+8240] = acc9;
+}
+"""),
+    "row_times_matrix": (row_times_matrix, (), """\
+extern "C" __global__ void __launch_bounds__(256) row_times_matrix(float *__restrict__ data0, \
+const float *__restrict__ data1, const float *__restrict__ data2) {
+    const int gidx0 = blockIdx.x;
     const int lidx0 = threadIdx.x;
     float acc0 = 0.0f;
-    for (int ridx2 = 0; ridx2 < 24; ridx2++) {
-        acc0 = acc0 + data1[gidx1*24+ridx2] * data2[ridx2*512+gidx0*256+lidx0];
+    for (int ridx1 = 0; ridx1 < 24; ridx1++) {
+        acc0 = acc0 + data1[ridx1] * data2[ridx1*512+gidx0*256+lidx0];
     }
-    data0[gidx1*512+gidx0*256+lidx0] = acc0;
+    data0[gidx0*256+lidx0] = acc0;
 }
 """),
     "center_rows": (center_rows, (), """\
@@ -122,6 +182,9 @@ data1[gidx0*7+lidx0-9] : 0;
 """),
 }  # fmt: skip
 
+#: Bytes of shared memory: 16 rows of 32 and 2 elements, and of 64 and 16.
+SHARED = {"matmul": 16 * (34 + 80) * 4}
+
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_text(name: str) -> None:
@@ -142,7 +205,7 @@ def test_cubin(name: str, arch: str) -> None:
     cubin = compile_cubin(generate(KERNELS[name][0]()).text, arch)
     assert cubin.code.startswith(b"\x7fELF")
     assert 0 < cubin.registers <= 64
-    assert (cubin.spills, cubin.shared) == (0, 0)
+    assert (cubin.spills, cubin.shared) == (0, SHARED.get(name, 0))
     assert "warning" not in cubin.log
 
 

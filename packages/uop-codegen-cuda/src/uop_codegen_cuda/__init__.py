@@ -6,7 +6,7 @@ from .compile import Cubin, compile_cubin
 from .cuda_file import read_cuda
 from .emu import EmuBackend
 from .emulate import EmuKernel, emulate
-from .lower import PASSES, CudaSource, emit_cuda, emit_linear, emit_map, generate
+from .lower import PASSES, CudaSource, emit_cuda, emit_linear, emit_map, generate, staging
 from .mapping import Block
 from .settings import settings
 
@@ -30,4 +30,5 @@ __all__ = [
     "generate",
     "read_cuda",
     "settings",
+    "staging",
 ]

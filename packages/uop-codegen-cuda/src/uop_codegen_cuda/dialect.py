@@ -68,6 +68,7 @@ CUDA = Dialect(
         for index, variable in (("gidx", "blockIdx"), ("lidx", "threadIdx"))
         for number, axis in enumerate("xyz")
     },
+    barrier="__syncthreads();",
 )
 
 

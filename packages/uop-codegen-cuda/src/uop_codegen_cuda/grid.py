@@ -3,7 +3,8 @@
 It acts on a linear program. Every thread runs all of it: a loop over a GLOBAL or LOCAL range is there no more, the
 range is the index of the block or of the thread. The innermost GLOBAL range of a nest is gidx0, the next gidx1; lidx0
 likewise. All nests of a kernel share one grid, as large as the largest needs: a nest that is smaller, or an axis whose
-end is not that of the grid, is guarded by an IF.
+end is not that of the grid, is guarded by an IF. What fills shared memory has local ranges of its own, that are the
+indices of the threads too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import reduce
 
 from uop_ir import AddrSpace, AxisType, BackendError, Ops, UOp, index, toposort
 from uop_rewrite import bounds, graph_rewrite, linear, symbolic
+
+from .shared import fills
 
 #: What the index of a grid's axis is called.
 PREFIX = {AxisType.GLOBAL: "gidx", AxisType.LOCAL: "lidx"}
@@ -24,7 +27,8 @@ def to_grid(order: Sequence[UOp]) -> list[UOp]:
     Raises BackendError where a range of the grid is not an outermost one of a store.
     """
     root = order[-1]
-    names = {end: _names(end) for end in root.src if end.op is Ops.END}
+    filled = fills(order)
+    names = {end: _names(end) for end in (*root.src, *filled) if end.op is Ops.END}
     if any(n.arg[1] in PREFIX and not any(n in ns for ns in names.values()) for n in order if _is_range(n)):
         raise BackendError("a global or local range that is not an outermost one of a store")
     sizes = {
@@ -32,7 +36,7 @@ def to_grid(order: Sequence[UOp]) -> list[UOp]:
         for name in sorted({n for ns in names.values() for n in ns.values()})
     }
     specials = {name: UOp(Ops.SPECIAL, (size,), name) for name, size in sizes.items()}
-    return list(_Rewrite(root, names, specials).program(order))
+    return list(_Rewrite(names, specials, filled).program(order))
 
 
 def launch(order: Sequence[UOp]) -> tuple[tuple[UOp, ...], tuple[UOp, ...]]:
@@ -73,8 +77,10 @@ def _size(name: str, ends: list[UOp]) -> UOp:
 class _Rewrite:
     """One walk over a linear program, with what each of its nodes became."""
 
-    def __init__(self, root: UOp, names: dict[UOp, dict[UOp, str]], specials: dict[str, UOp]) -> None:
-        self.root, self.specials = root, specials
+    def __init__(
+        self, names: dict[UOp, dict[UOp, str]], specials: dict[str, UOp], filled: dict[UOp, UOp]
+    ) -> None:
+        self.specials, self.filled = specials, filled
         self.names = {r: name for ns in names.values() for r, name in ns.items()}
         self.nests = {end: {r: specials[name] for r, name in ns.items()} for end, ns in names.items() if ns}
         self.opened = {end.src[1]: end for end in self.nests}
@@ -83,35 +89,43 @@ class _Rewrite:
 
     def program(self, order: Sequence[UOp]) -> Iterator[UOp]:
         yield from self.need(self.specials.values())
-        outside = self.listed
-        guard: UOp | None = None
-        inside = False
+        yield from self.need(self.filled.values())
+        #: What was there before each nest and each loop that is open, and the guards of the nests.
+        outside: list[set[UOp]] = []
+        guards: list[UOp | None] = []
         for node in order:
             if node in self.opened:
-                inside, self.listed = True, set(outside)
-                guard = self.guard(self.nests[self.opened[node]])
-                yield from self.begin(guard)
+                outside.append(self.listed)
+                self.listed = set(self.listed)
+                guards.append(self.guard(self.opened[node]))
+                yield from self.begin(guards[-1])
             if node in self.names:
                 self.new[node] = self.specials[self.names[node]]
                 continue
             now = self.rewritten(node)
             self.new[node] = now
+            if node.op is Ops.RANGE:
+                outside.append(self.listed)
+                self.listed = set(self.listed)
             if (
-                not inside
+                not guards
                 and node.op is Ops.STORE
                 and node.src[0].addrspace is AddrSpace.GLOBAL
                 and self.specials
             ):
-                alone = self.guard({})
+                alone = self.guard(None)
                 yield from self.begin(alone)
                 yield now
                 yield from self.finish(alone)
             elif now not in self.listed:
                 self.listed.add(now)
                 yield now
+            if node.op is Ops.END:
+                for _ in now.src[1:] if now.op is Ops.END else ():
+                    self.listed = outside.pop() | {now}
             if node in self.nests:
-                yield from self.finish(guard)
-                inside, self.listed = False, outside
+                yield from self.finish(guards.pop())
+                self.listed = outside.pop() | {now}
 
     def rewritten(self, node: UOp) -> UOp:
         """A node on what its sources became; an END of nothing but ranges of the grid is its effect."""
@@ -129,16 +143,22 @@ class _Rewrite:
                 self.listed.add(node)
                 yield node
 
-    def guard(self, nest: dict[UOp, UOp]) -> UOp | None:
-        """The condition under which a thread has a part in a nest; None where every thread has."""
+    def guard(self, end: UOp | None) -> UOp | None:
+        """The condition under which a thread has a part in a nest; None where every thread has.
+
+        A fill of shared memory is a matter of each block: without a nest, of one thread.
+        """
+        nest = self.nests[end] if end is not None else {}
         ends = {special: r.src[0].substitute(nest) for r, special in nest.items()}
         # an index below the end of a short block is within the axis, so its block is
         implied = toposort(ends.values())
         tests = []
-        for special in self.specials.values():
-            end = ends.get(special, index(1))
-            if end is not special.src[0] and special not in implied:
-                tests.append(special.eq(0) if end is index(1) else _below(special, end))
+        for name, special in self.specials.items():
+            last = ends.get(special, index(1))
+            if end in self.filled and not name.startswith(PREFIX[AxisType.LOCAL]):
+                continue
+            if last is not special.src[0] and special not in implied:
+                tests.append(special.eq(0) if last is index(1) else _below(special, last))
         return reduce(lambda a, b: a & b, tests) if tests else None
 
     def begin(self, guard: UOp | None) -> Iterator[UOp]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from uop_codegen_c import ORDER as C_ORDER
-from uop_codegen_c import Freedoms, linearize, render
+from uop_codegen_c import Freedoms, Schedule, linearize, render
 from uop_codegen_c import lowering as c_lowering
 from uop_ir import UOp, call_params, format_uir
 from uop_rewrite import Before, Pass, check_order, run_passes
 
+from .barriers import with_barriers
 from .dialect import CUDA, prelude
 from .grid import launch, to_grid
-from .mapping import map_axes
+from .mapping import independent, map_axes
+from .shared import fills
+from .staging import stage_operands
 
 
 @dataclass(frozen=True)
@@ -24,18 +27,19 @@ class MapAxes(Pass):
     purpose: ClassVar = "output axes become blocks and threads"
 
     freedoms: Freedoms = field(default_factory=Freedoms)
+    schedule: Schedule | None = None
 
     def run(self, root: UOp) -> UOp:
-        return map_axes(root, self.freedoms)
+        return map_axes(root, self.freedoms, self.schedule)
 
 
-def lowering(freedoms: Freedoms) -> tuple[Pass, ...]:
-    """The passes of a kernel, in order, with these freedoms.
+def lowering(freedoms: Freedoms, schedule: Schedule | None = None) -> tuple[Pass, ...]:
+    """The passes of a kernel, in order, with these freedoms. Without a schedule, one is chosen.
 
     No loop carries a value, and nothing is scattered: on a grid each element is computed by a thread of its own.
     """
     return tuple(
-        MapAxes(freedoms) if step.name == "optimize" else step
+        MapAxes(freedoms, schedule) if step.name == "optimize" else step
         for step in c_lowering(freedoms)
         if step.name != "carry"
     )
@@ -74,18 +78,28 @@ def stages(body: UOp, freedoms: Freedoms) -> Iterator[tuple[str, UOp | Sequence[
     root = body
     for step, root in run_passes(body, lowering(freedoms)):
         yield step.name, root
-    yield "linear", to_grid(linearize(root))
+    yield "linear", thread_program(root)[0]
 
 
-def generate(body: UOp, freedoms: Freedoms | None = None, name: str | None = None) -> CudaSource:
+def thread_program(root: UOp) -> tuple[list[UOp], frozenset[int]]:
+    """The program of one thread, and the slots of the memory that it shares with the others of its block."""
+    order = linearize(root)
+    shared = frozenset(int(memory.arg.slot) for memory in fills(order).values())
+    return with_barriers(to_grid(order), shared), shared
+
+
+def generate(
+    body: UOp, freedoms: Freedoms | None = None, name: str | None = None, schedule: Schedule | None = None
+) -> CudaSource:
     """A kernel, a closed SINK of STOREs at tensor level, as CUDA. Without a name, it is named by its content.
 
-    Raises BackendError where it has a type or an op that CUDA has not.
+    It is mapped to the grid by a schedule that is given, or chosen. Raises BackendError where it has a type or an op
+    that CUDA has not, ScheduleError for a schedule that is not legal.
     """
-    *_, (_, order) = stages(body, freedoms or Freedoms())
-    assert not isinstance(order, UOp)
+    *_, (_, root) = run_passes(body, lowering(freedoms or Freedoms(), schedule))
+    order, shared = thread_program(root)
     params = call_params(body)
-    helpers, text = render(name or "kernel", order, params, CUDA)
+    helpers, text = render(name or "kernel", order, params, replace(CUDA, shared=shared))
     if name is None:
         digest = hashlib.sha256("\n".join([*helpers, text]).encode()).hexdigest()
         name = f"k_{digest[:16]}"
@@ -94,6 +108,14 @@ def generate(body: UOp, freedoms: Freedoms | None = None, name: str | None = Non
     definitions = tuple(p for p in (prelude("\n".join([*helpers, text])), *helpers) if p)
     whole = "\n\n".join([*definitions, text]) + "\n"
     return CudaSource(name, whole, params, blocks, tuple(int(t.value) for t in threads), definitions)
+
+
+def staging(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
+    """The actions that are chosen to stage the operands of a kernel in shared memory; none where none are staged."""
+    free = freedoms or Freedoms()
+    at_loops = next(root for step, root in run_passes(body, lowering(free)) if step.name == "bounds")
+    found = stage_operands(at_loops) if free.optimize and independent(at_loops) else None
+    return found[0] if found is not None else Schedule()
 
 
 def emit_cuda(body: UOp, freedoms: Freedoms) -> str:

@@ -2,16 +2,20 @@
 
 The output axis along which the store is contiguous becomes the threads of a block, so that neighbours in a warp touch
 neighbours in memory; where it is longer than a block it is cut into blocks. The other output axes become blocks, up to
-the three dimensions of a grid; more stay loops, as reductions do.
+the three dimensions of a grid; more stay loops, as reductions do. Of a product whose operands are worth to be staged
+in shared memory, a block computes a tile instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uop_codegen_c import Action, Freedoms, Reorder, Retype, ScheduleError, apply_schedule
+from uop_codegen_c import Action, Freedoms, Reorder, Retype, Schedule, ScheduleError, apply_schedule
 from uop_ir import AxisType, Ops, UOp, index
-from uop_rewrite import bounds, graph_rewrite, linear, symbolic
+from uop_rewrite import bounds, graph_rewrite, symbolic
+
+from .shared import check_shared, memory_of
+from .staging import contiguous, stage_operands
 
 #: Threads of a block, at most.
 THREADS = 256
@@ -52,16 +56,32 @@ def least(x: UOp, limit: int) -> UOp:
     return -((-x).maximum(-limit))
 
 
-def map_axes(root: UOp, free: Freedoms) -> UOp:
-    """A program at loop level with its axes on the grid.
+def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp:
+    """A program at loop level with its axes on the grid, by a schedule that is given or chosen.
 
     One thread runs it as it is where the freedoms forbid to optimize, and where one element of the output depends on
-    another.
+    another. Raises ScheduleError for a given schedule that is not legal.
     """
+    if schedule is not None:
+        new = apply_schedule(root, schedule, free)
+        check_shared(new)
+        if not independent(root) and any(_on_grid(n) for n in new.toposort()):
+            raise ScheduleError(
+                "threads for elements of which one depends on another",
+                remedy="a schedule without global and local",
+            )
+        return new
+    staged = stage_operands(root) if free.optimize and independent(root) else None
+    if staged is not None:
+        return staged[1]
     if free.optimize and independent(root):
         for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:
             root = apply_schedule(root, _nest(root, numbers))
     return root
+
+
+def _on_grid(node: UOp) -> bool:
+    return node.op is Ops.RANGE and node.arg[1] in (AxisType.GLOBAL, AxisType.LOCAL)
 
 
 def independent(root: UOp) -> bool:
@@ -70,23 +90,16 @@ def independent(root: UOp) -> bool:
     places: dict[UOp, set[tuple[UOp, ...]]] = {}
     for node in order:
         if node.op is Ops.STORE:
-            places.setdefault(_memory(node.src[0]), set()).add(node.src[0].src[1:])
+            places.setdefault(memory_of(node.src[0]), set()).add(node.src[0].src[1:])
     reads = [n.src[0] for n in order if n.op is Ops.LOAD and n.src[0].src[0] in places]
     return all(len(p) == 1 for p in places.values()) and all(r.src[1:] in places[r.src[0]] for r in reads)
-
-
-def _memory(place: UOp) -> UOp:
-    """The memory of which an INDEX names an element, whatever it comes after."""
-    while place.op in (Ops.INDEX, Ops.AFTER):
-        place = place.src[0]
-    return place
 
 
 def _nest(root: UOp, numbers: set[int]) -> list[Action]:
     """The actions for the loop nest over the ranges with these numbers."""
     (end,) = [n for n in root.src if n.op is Ops.END and {r.arg[0] for r in n.src[1:]} == numbers]
     extents = {int(r.arg[0]): bounds(r.src[0])[1] for r in end.src[1:]}
-    threads = _contiguous(end)
+    threads = int((contiguous(end) or end.src[-1]).arg[0])
     others = [n for n in reversed(extents) if n != threads]
     actions: list[Action] = []
     if extents[threads] > THREADS:
@@ -108,10 +121,3 @@ def _dimensions(axes: list[int], extents: dict[int, int]) -> list[int]:
     first = next((n for n in axes if extents[n] > MOST), None)
     rest = [n for n in axes if extents[n] <= MOST]
     return ([] if first is None else [first]) + rest[: DIMENSIONS - (first is not None)]
-
-
-def _contiguous(end: UOp) -> int:
-    """The number of the range along which the first store moves by one element; else that of the last range."""
-    store = next(n for n in end.toposort() if n.op is Ops.STORE and _memory(n.src[0]).op is Ops.PARAM)
-    ones = [t for t, k in linear(store.src[0].src[1]).terms if k == 1 and t in end.src[1:]]
-    return int((ones[0] if ones else end.src[-1]).arg[0])

@@ -1,0 +1,265 @@
+"""Operands of products in shared memory: the interpreter's bits in every order, no race, and no barrier too many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from uop_codegen_c import Freedoms, Schedule, ScheduleError
+from uop_codegen_cuda import CudaSource, check_kernel, generate, staging
+from uop_ir import DType, Ops, UOp, dtypes, index
+
+Check = Callable[..., CudaSource]
+Runner = Callable[..., list[npt.NDArray[Any]]]
+EXACT = Freedoms(contract=False, reassociate=False)
+BARRIER = re.compile(r"^ *__syncthreads\(\);\n", re.MULTILINE)
+
+
+def memory(slot: int, *shape: int, dtype: DType = dtypes.f32) -> UOp:
+    return UOp.param(slot, prod(shape), dtype).reshape(shape)
+
+
+def product(a: UOp, b: UOp, op: Ops = Ops.ADD) -> UOp:
+    """The matrix product of (..., m, k) and (..., k, n), or another fold of the products."""
+    *batch, m, k = a.shape
+    n = b.shape[-1]
+    order = (*range(len(batch)), len(batch) + 1, len(batch))
+    left, right = a.reshape((*batch, m, 1, k)), b.permute(order).reshape((*batch, 1, n, k))
+    return (left * right).reduce(op, 1)
+
+
+def matmul(m: int, n: int, k: int, dtype: DType = dtypes.f32) -> UOp:
+    a, b = memory(1, m, k, dtype=dtype), memory(2, k, n, dtype=dtype)
+    return UOp.sink(memory(0, m, n, dtype=dtype).store(product(a, b)))
+
+
+def transposed(m: int, n: int, k: int) -> UOp:
+    a, b = memory(1, k, m).permute((1, 0)), memory(2, n, k).permute((1, 0))
+    return UOp.sink(memory(0, m, n).store(product(a, b)))
+
+
+def batched(count: int, m: int, n: int, k: int) -> UOp:
+    return UOp.sink(memory(0, count, m, n).store(product(memory(1, count, m, k), memory(2, count, k, n))))
+
+
+def with_itself(m: int, k: int) -> UOp:
+    x = memory(1, m, k)
+    return UOp.sink(memory(0, m, m).store(product(x, x.permute((1, 0)))))
+
+
+def layer(m: int, n: int, k: int) -> UOp:
+    """A product, a bias for each column, and what is negative replaced by 0."""
+    out = product(memory(1, m, k), memory(2, k, n)) + memory(3, n).reshape((1, n)).expand((m, n))
+    return UOp.sink(memory(0, m, n).store(out.maximum(0.0)))
+
+
+def into_columns(m: int, n: int, k: int) -> UOp:
+    """A product that is stored column by column."""
+    out = memory(0, n, m).permute((1, 0))
+    return UOp.sink(out.store(product(memory(1, m, k), memory(2, k, n))))
+
+
+KERNELS = {
+    "whole tiles": matmul(64, 128, 48),
+    "one step": matmul(32, 32, 16),
+    "odd": matmul(65, 70, 33),
+    "one more": matmul(49, 33, 17),
+    "one less": matmul(63, 31, 47),
+    "wide": matmul(14, 200, 100),
+    "transposed": transposed(48, 80, 32),
+    "odd, transposed": transposed(61, 45, 19),
+    "batched": batched(3, 32, 48, 32),
+    "odd, batched": batched(2, 29, 45, 37),
+    "with itself": with_itself(50, 40),
+    "layer": layer(45, 60, 30),
+    "into columns": into_columns(40, 64, 24),
+    "f64": matmul(33, 47, 18, dtypes.f64),
+    "i32": matmul(31, 64, 33, dtypes.i32),
+    "greatest": UOp.sink(memory(0, 30, 47).store(product(memory(1, 30, 21), memory(2, 21, 47), Ops.MAX))),
+}
+
+
+def filled(source: CudaSource) -> list[npt.NDArray[Any]]:
+    random = np.random.default_rng(1)
+    return [random.integers(-9, 10, p.arg.size).astype(p.dtype.numpy) for p in source.params]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_staged_products_are_the_interpreters_in_every_order(name: str, check: Check) -> None:
+    source = check(KERNELS[name], freedoms=EXACT)
+    assert source.text.count("__shared__") == 2
+    assert source.block == (16, 16, 1)
+
+
+@pytest.mark.parametrize("name", ["whole tiles", "one step", "odd", "odd, transposed", "odd, batched", "f64"])
+def test_nothing_races_and_no_barrier_is_redundant(name: str) -> None:
+    """Without any one of its barriers, the checker reports a race."""
+    source = generate(KERNELS[name], EXACT)
+    assert not check_kernel(source, filled(source)).findings
+    barriers = list(BARRIER.finditer(source.text))
+    assert len(barriers) == (1 if name == "one step" else 2)
+    for barrier in barriers:
+        text = source.text[: barrier.start()] + source.text[barrier.end() :]
+        found = check_kernel(replace(source, text=text), filled(source)).findings
+        assert {f.kind for f in found} & {"race", "uninitialised"}, text
+
+
+def test_a_contracted_product_is_fused_and_near(run_cuda: Runner) -> None:
+    body = matmul(65, 70, 48)
+    source = generate(body)
+    assert "fmaf" in source.text
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(n).astype(np.float32) for n in (65 * 48, 48 * 70))
+    got, *_ = run_cuda(source, [np.zeros(65 * 70, np.float32), a, b])
+    x, y = a.reshape(65, 48).astype(np.float64), b.reshape(48, 70).astype(np.float64)
+    bound = 48 * np.finfo(np.float32).eps * (abs(x) @ abs(y))
+    assert (abs(got.reshape(65, 70) - x @ y) <= bound).all()
+
+
+def moved(source: CudaSource, space: str, direction: str) -> tuple[int, int]:
+    """What all blocks of a product move, and the ideal: those of one block, which all do the same, times their number."""
+    blocks = prod(int(n.value) for n in source.grid)
+    one = replace(source, grid=(index(1),) * 3)
+    costs = check_kernel(one, filled(source)).costs
+    found = [c for c in costs if (c.space, c.direction) == (space, direction)]
+    return blocks * sum(c.moved for c in found), blocks * sum(c.ideal for c in found)
+
+
+def test_what_a_product_of_256_x_256_moves() -> None:
+    """A thread for each sum: in each of 256 terms a warp loads 1 sector of one operand and 4 of the other. Staged: 16
+    blocks load 16 times 2 x 64 x 16 elements, 8 a sector. Rows of 64 without padding are stored in one bank, and read
+    without conflicts."""
+    body = matmul(256, 256, 256)
+    direct = generate(body, EXACT, schedule=Schedule.parse("retype 0 global; retype 1 local"))
+    staged = generate(body, EXACT)
+    assert moved(direct, "global", "load") == (2048 * 256 * 5, 2048 * 256 * 5)
+    assert moved(staged, "global", "load") == (16 * 16 * 256, 16 * 16 * 256)
+    assert moved(staged, "global", "store") == (8192, 8192)
+    assert moved(staged, "shared", "store") == (16384, 16384)
+    assert moved(staged, "shared", "load") == (262144, 262144)
+    unpadded = re.sub(r"(stage \d \([^)]*\)) \d+", r"\1", str(staging(body, EXACT)))
+    bare = generate(body, EXACT, schedule=Schedule.parse(unpadded))
+    assert moved(bare, "shared", "store") == (8192 * 16 + 8192 * 2, 16384)
+    assert moved(bare, "shared", "load") == (262144, 262144)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        matmul(1, 512, 64),
+        matmul(64, 64, 15),
+        matmul(17, 17, 32),
+        UOp.sink(memory(0, 64, 64).store(memory(1, 64, 64) * memory(2, 64, 64))),
+        matmul(64, 64, 64, dtypes.f16),
+    ],
+    ids=["one row", "few terms", "little more than a block", "no sum", "f16"],
+)
+def test_what_is_not_worth_it_stays_as_it_is(body: UOp) -> None:
+    assert "__shared__" not in generate(body, EXACT).text
+    assert not staging(body, EXACT).actions
+
+
+@pytest.mark.parametrize(
+    "name", ["whole tiles", "one step", "odd", "transposed", "odd, batched", "with itself"]
+)
+def test_a_schedule_is_printed_read_and_replayed(name: str) -> None:
+    body = KERNELS[name]
+    printed = str(staging(body, EXACT))
+    assert printed.count("stage") == 2
+    assert generate(body, EXACT, schedule=Schedule.parse(printed)) == generate(body, EXACT)
+
+
+def test_a_long_expression_leaves_room_for_fewer_sums(check: Check) -> None:
+    out = product(memory(1, 64, 32), memory(2, 32, 64))
+    for _ in range(10):
+        out = (out * 0.125).alu(Ops.EXP2)
+    source = check(UOp.sink(memory(0, 64, 64).store(out)), freedoms=EXACT)
+    assert source.text.count("__shared__") == 2
+    assert source.text.count("data0[") == 4
+
+
+def test_rows_are_padded_where_unpadded_ones_conflict() -> None:
+    """Of rows of 64 elements, one a lane is stored in one bank; an operand that is contiguous along them needs none."""
+    stages = re.findall(r"stage (\d) \([^)]*\)( \d+)?", str(staging(matmul(64, 64, 32), EXACT)))
+    assert stages == [("1", " 2"), ("2", " 16")]
+
+
+#: A product of 32 x 32 with 32 terms: 8 x 8 threads, each of 4 x 4 sums; steps of 8; what stages comes behind it.
+TILE = "split 0 8 local; retype 3 upcast; split 1 8 local; retype 5 upcast; split 2 8 reduce; reorder (4, 6, 3, 5); "
+
+
+@pytest.mark.parametrize(
+    ("stages", "barriers"),
+    [
+        ("stage 1 (8, 3, 4); retype 9 local; retype 11 local; reorder (9, 11, 10)", 2),
+        ("stage 1 (8, 3, 4); retype 9 local", 2),
+        ("stage 1 (8, 3, 4) 5; retype 11 local; reorder (11, 10, 9)", 2),
+        ("stage 1 (7, 8, 3, 4); retype 9 local; split 12 2 local; reorder (9, 14, 10, 11, 13)", 1),
+        (
+            "stage 1 (7, 8, 3, 4); stage 2 (8, 5, 6); retype 13 local; retype 15 local; reorder (13, 15, 14)",
+            2,
+        ),
+        ("stage 1 (8, 3, 4); stage 2 (8, 5, 6)", 0),
+    ],
+    ids=["two axes", "one axis", "inner axis", "all terms", "one of two", "a tile for each thread"],
+)
+def test_other_fills(stages: str, barriers: int, check: Check) -> None:
+    """Threads that have no part in a fill wait for it all the same."""
+    source = check(matmul(32, 32, 32), freedoms=EXACT, schedule=Schedule.parse(TILE + stages))
+    assert len(BARRIER.findall(source.text)) == barriers
+    assert not check_kernel(source, filled(source)).findings
+
+
+@pytest.mark.parametrize(
+    ("body", "schedule", "message"),
+    [
+        (
+            matmul(64, 32, 256),
+            "split 0 8 local; retype 3 upcast; stage 1 (2, 3, 4); retype 7 local",
+            "65536 bytes of shared memory",
+        ),
+        (
+            matmul(36, 32, 32),
+            "split 0 8 local; stage 1 (2, 4); retype 8 local",
+            "shared memory in a kernel of several loop nests",
+        ),
+        (
+            matmul(64, 32, 32),
+            "split 0 8 local; stage 1 (2, 4); retype 5 local",
+            "a tile filled by 32 threads along x, where the block has 8",
+        ),
+        (
+            matmul(64, 32, 32),
+            "retype 1 local; split 2 8 reduce; stage 2 (4); retype 5 local",
+            "a tile for each value of range 1, local, that several threads fill",
+        ),
+    ],
+    ids=["too large", "a rest", "too many threads", "a tile for each thread"],
+)
+def test_an_illegal_fill_is_refused(body: UOp, schedule: str, message: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        generate(body, EXACT, schedule=Schedule.parse(schedule))
+
+
+def test_threads_that_may_not_come_to_a_barrier_are_refused() -> None:
+    n = UOp.variable("n", 1, 32)
+    a, b = memory(1, 32, 32).shrink([(0, n), (0, 32)]), memory(2, 32, 32)
+    out = memory(0, 32, 32).shrink([(0, n), (0, 32)])
+    left, right = a.reshape((n, 1, 32)), b.permute((1, 0)).reshape((1, 32, 32))
+    body = UOp.sink(out.store((left * right).reduce(Ops.ADD, 1)))
+    with pytest.raises(ScheduleError, match="shared memory, where range 0 has no constant size"):
+        generate(body, EXACT, schedule=Schedule.parse("retype 0 local; stage 2 (2, 1); retype 3 local"))
+
+
+def test_elements_that_need_each_other_are_not_left_to_threads() -> None:
+    x = memory(0, 300)
+    body = UOp.sink(x.store(x - x.reduce(Ops.ADD, 1)))
+    with pytest.raises(ScheduleError, match="one depends on another"):
+        generate(body, EXACT, schedule=Schedule.parse("retype 0 local"))
