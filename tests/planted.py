@@ -116,6 +116,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only: does each text stand once in its file?")
     given = parser.parse_args()
     chosen = [b for b in bugs() if not given.words or any(w in b.file or w in b.before for w in given.words)]
+    if not chosen:
+        parser.error(f"no bug has {' or '.join(given.words)} in its file or its text")
     wrong = [what for bug in chosen if (what := misplaced(bug))]
     if wrong or given.check:
         print("\n".join([*wrong, f"{len(chosen) - len(wrong)} of {len(chosen)} bugs have their place"]))
