@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from random import Random
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms, Schedule, ScheduleError
 from uop_codegen_cuda import CudaSource, check_kernel, generate, staging
@@ -45,8 +48,9 @@ def transposed(m: int, n: int, k: int) -> UOp:
     return UOp.sink(memory(0, m, n).store(product(a, b)))
 
 
-def batched(count: int, m: int, n: int, k: int) -> UOp:
-    return UOp.sink(memory(0, count, m, n).store(product(memory(1, count, m, k), memory(2, count, k, n))))
+def batched(*sizes: int) -> UOp:
+    *batch, m, n, k = sizes
+    return UOp.sink(memory(0, *batch, m, n).store(product(memory(1, *batch, m, k), memory(2, *batch, k, n))))
 
 
 def with_itself(m: int, k: int) -> UOp:
@@ -77,6 +81,7 @@ KERNELS = {
     "odd, transposed": transposed(61, 45, 19),
     "batched": batched(3, 32, 48, 32),
     "odd, batched": batched(2, 29, 45, 37),
+    "heads": batched(2, 3, 40, 47, 24),
     "with itself": with_itself(50, 40),
     "layer": layer(45, 60, 30),
     "into columns": into_columns(40, 64, 24),
@@ -111,6 +116,30 @@ def test_nothing_races_and_no_barrier_is_redundant(name: str) -> None:
         assert {f.kind for f in found} & {"race", "uninitialised"}, text
 
 
+@pytest.mark.net
+@settings(max_examples=max(3, settings().max_examples // 20))
+@given(seed=st.integers(0, 2**32))
+def test_random_products(check: Check, seed: int) -> None:
+    """Of any sizes, in any order of their axes, with something made of them: staged or not, bit for bit, and clean."""
+    random = Random(seed)  # noqa: S311  a test's numbers
+    m, n, k = (random.randint(1, 100) for _ in range(3))
+    batch = tuple(random.randint(1, 3) for _ in range(random.choice((0, 0, 1, 2))))
+    dtype = random.choice((dtypes.f32, dtypes.f32, dtypes.f64, dtypes.i32, dtypes.u32))
+
+    def operand(slot: int, rows: int, columns: int) -> UOp:
+        if random.random() < 0.5:
+            return memory(slot, *batch, rows, columns, dtype=dtype)
+        turned = memory(slot, *batch, columns, rows, dtype=dtype)
+        return turned.permute((*range(len(batch)), len(batch) + 1, len(batch)))
+
+    value = product(operand(1, m, k), operand(2, k, n), random.choice((Ops.ADD, Ops.ADD, Ops.MAX)))
+    if random.random() < 0.5:
+        value = value * 3 + memory(3, *batch, m, n, dtype=dtype)
+    body = UOp.sink(operand(0, m, n).store(value))
+    source = check(body, freedoms=EXACT, seed=seed)
+    assert not check_kernel(source, filled(source)).findings, source.text
+
+
 def test_a_contracted_product_is_fused_and_near(run_cuda: Runner) -> None:
     body = matmul(65, 70, 48)
     source = generate(body)
@@ -123,13 +152,14 @@ def test_a_contracted_product_is_fused_and_near(run_cuda: Runner) -> None:
     assert (abs(got.reshape(65, 70) - x @ y) <= bound).all()
 
 
-def moved(source: CudaSource, space: str, direction: str) -> tuple[int, int]:
-    """What all blocks of a product move, and the ideal: those of one block, which all do the same, times their number."""
+def moved(source: CudaSource) -> dict[tuple[str, str], tuple[int, int]]:
+    """What all blocks of a product move by space and direction, and the ideal: what one does, as all do the same."""
     blocks = prod(int(n.value) for n in source.grid)
-    one = replace(source, grid=(index(1),) * 3)
-    costs = check_kernel(one, filled(source)).costs
-    found = [c for c in costs if (c.space, c.direction) == (space, direction)]
-    return blocks * sum(c.moved for c in found), blocks * sum(c.ideal for c in found)
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for c in check_kernel(replace(source, grid=(index(1),) * 3), filled(source)).costs:
+        so_far = found.get((c.space, c.direction), (0, 0))
+        found[c.space, c.direction] = (so_far[0] + blocks * c.moved, so_far[1] + blocks * c.ideal)
+    return found
 
 
 def test_what_a_product_of_256_x_256_moves() -> None:
@@ -138,16 +168,16 @@ def test_what_a_product_of_256_x_256_moves() -> None:
     without conflicts."""
     body = matmul(256, 256, 256)
     direct = generate(body, EXACT, schedule=Schedule.parse("retype 0 global; retype 1 local"))
-    staged = generate(body, EXACT)
-    assert moved(direct, "global", "load") == (2048 * 256 * 5, 2048 * 256 * 5)
-    assert moved(staged, "global", "load") == (16 * 16 * 256, 16 * 16 * 256)
-    assert moved(staged, "global", "store") == (8192, 8192)
-    assert moved(staged, "shared", "store") == (16384, 16384)
-    assert moved(staged, "shared", "load") == (262144, 262144)
+    assert moved(direct)["global", "load"] == (2048 * 256 * 5, 2048 * 256 * 5)
+    staged = moved(generate(body, EXACT))
+    assert staged["global", "load"] == (16 * 16 * 256, 16 * 16 * 256)
+    assert staged["global", "store"] == (8192, 8192)
+    assert staged["shared", "store"] == (16384, 16384)
+    assert staged["shared", "load"] == (262144, 262144)
     unpadded = re.sub(r"(stage \d \([^)]*\)) \d+", r"\1", str(staging(body, EXACT)))
-    bare = generate(body, EXACT, schedule=Schedule.parse(unpadded))
-    assert moved(bare, "shared", "store") == (8192 * 16 + 8192 * 2, 16384)
-    assert moved(bare, "shared", "load") == (262144, 262144)
+    bare = moved(generate(body, EXACT, schedule=Schedule.parse(unpadded)))
+    assert bare["shared", "store"] == (8192 * 16 + 8192 * 2, 16384)
+    assert bare["shared", "load"] == (262144, 262144)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +188,9 @@ def test_what_a_product_of_256_x_256_moves() -> None:
         matmul(17, 17, 32),
         UOp.sink(memory(0, 64, 64).store(memory(1, 64, 64) * memory(2, 64, 64))),
         matmul(64, 64, 64, dtypes.f16),
+        batched(2, 3, 80, 80, 16),
     ],
-    ids=["one row", "few terms", "little more than a block", "no sum", "f16"],
+    ids=["one row", "few terms", "little more than a block", "no sum", "f16", "a grid of four dimensions"],
 )
 def test_what_is_not_worth_it_stays_as_it_is(body: UOp) -> None:
     assert "__shared__" not in generate(body, EXACT).text

@@ -15,12 +15,10 @@ from uop_ir import AxisType, Ops, UOp, index
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
 from .shared import check_shared, memory_of
-from .staging import contiguous, stage_operands
+from .staging import BLOCKS, DIMENSIONS, contiguous, stage_operands
 
 #: Threads of a block, at most.
 THREADS = 256
-#: A grid has three dimensions; the second and third have at most so many blocks, the first practically any number.
-DIMENSIONS, MOST = 3, 65535
 
 
 @dataclass(frozen=True)
@@ -118,6 +116,6 @@ def _nest(root: UOp, numbers: set[int]) -> list[Action]:
 
 def _dimensions(axes: list[int], extents: dict[int, int]) -> list[int]:
     """Which of the axes, innermost first, become the dimensions x, y and z of the grid."""
-    first = next((n for n in axes if extents[n] > MOST), None)
-    rest = [n for n in axes if extents[n] <= MOST]
+    first = next((n for n in axes if extents[n] > BLOCKS), None)
+    rest = [n for n in axes if extents[n] <= BLOCKS]
     return ([] if first is None else [first]) + rest[: DIMENSIONS - (first is not None)]

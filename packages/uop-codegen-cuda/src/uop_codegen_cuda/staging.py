@@ -31,8 +31,8 @@ MOST = 4
 MOST_OPERATIONS = 1000
 DEFINED = {Ops.EXP2: 20, Ops.LOG2: 30, Ops.SIN: 40}
 SECTOR = 32
-#: Blocks along y and z of a grid, at most.
-BLOCKS = 65535
+#: Dimensions of a grid, and the blocks along the second and third of them, at most.
+DIMENSIONS, BLOCKS = 3, 65535
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,9 @@ def stage_operands(root: UOp) -> tuple[Schedule, UOp] | None:
     tile = product.tile() if product is not None else None
     if product is None or tile is None:
         return None
-    blocks = [_parts(size(product.rows.axis), tile[0]), *map(size, product.others)]
-    if max(blocks) > BLOCKS:
+    high, wide = (_parts(size(o.axis), t) for o, t in zip((product.rows, product.columns), tile, strict=True))
+    blocks = [*map(size, product.others), high, wide]
+    if len([b for b in blocks if b > 1]) > DIMENSIONS or max(blocks[:-1]) > BLOCKS:
         return None
     staging = Staging(root, product, tile)
     staging.run()
@@ -150,8 +151,6 @@ def find_product(root: UOp) -> Product | None:
     if column in used[0] or column not in used[1] or len(mine) != 1 or not all(summed in u for u in used):
         return None
     others = tuple(r for r in outputs if r not in (mine[0], column))
-    if len(others) > 1:
-        return None
     rows, columns = (
         Operand(load, axis, _stride(load, axis), _stride(load, summed))
         for load, axis in zip(loads, (mine[0], column), strict=True)
