@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from uop_ir import BackendError, Ops, UOp
+from uop_rewrite import bounds
 
 from .shared import memory_of
 
@@ -34,11 +35,15 @@ class Open(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """Statements of a program from one place on: a loop with what it repeats, or a statement; a branch is one."""
+    """Statements of a program from one place on: a loop with what it repeats, or a statement; a branch is one.
+
+    `sure`: it is not a loop that may have no iterations.
+    """
 
     start: int
     does: Open
     body: tuple[Item, ...] | None = None
+    sure: bool = True
 
 
 def with_barriers(order: Sequence[UOp], shared: frozenset[int]) -> list[UOp]:
@@ -94,7 +99,8 @@ def _items(order: Sequence[UOp], shared: frozenset[int]) -> tuple[Item, ...]:
                 all_of_it = Open()
                 for item in inside:
                     all_of_it |= item.does
-                opened[-1][1].append(Item(start, all_of_it, tuple(inside)))
+                sure = bounds(order[start].src[0])[0] > 0
+                opened[-1][1].append(Item(start, all_of_it, tuple(inside), sure))
         elif does != Open():
             opened[-1][1].append(Item(place, does))
     return tuple(opened[0][1])
@@ -115,7 +121,8 @@ def _walk(items: Sequence[Item], state: Open) -> tuple[Open, set[int]]:
         behind, needed = _walk(item.body, left | state)
         if needed != own:
             places.add(item.start)
+            state = Open()
             behind, _ = _walk(item.body, left)
         places |= own
-        state = behind
+        state = behind if item.sure else state | behind
     return state, places

@@ -57,6 +57,13 @@ def check_shared(root: UOp) -> None:
             "shared memory in a kernel of several loop nests: not all threads would reach its barriers",
             remedy="pad instead of a split with a rest; one output a kernel",
         )
+    for r in order:
+        if r.op is Ops.RANGE and any(q.op is Ops.RANGE and q.arg[1] in OWN for q in r.src[0].toposort()):
+            raise ScheduleError(
+                f"shared memory, where the size of range {r.arg[0]} depends on the thread: not all threads would reach "
+                "its barriers",
+                remedy="a size that is the same for all threads of a block",
+            )
     block = _sizes(nests[0])
     for end, memory in filled.items():
         for axis, size in enumerate(_sizes(end)):

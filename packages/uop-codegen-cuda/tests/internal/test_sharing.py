@@ -8,10 +8,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, Schedule, stages
+from uop_codegen_c import Freedoms, Schedule, ScheduleError, stages
 from uop_codegen_cuda import check_kernel, generate, staging
 from uop_codegen_cuda.banks import Access, best_padding, step_cost, wavefronts
 from uop_codegen_cuda.barriers import with_barriers
+from uop_codegen_cuda.shared import check_shared
 from uop_codegen_cuda.staging import find_product
 from uop_ir import AddrSpace, AxisType, BackendError, Ops, UOp, dtypes, index
 
@@ -79,6 +80,7 @@ A, B = (UOp.alloc(slot, 64, dtypes.f32, AddrSpace.LOCAL) for slot in (0, 1))
 OUT = UOp.param(0, 64, dtypes.f32)
 THREAD = UOp(Ops.SPECIAL, (index(64),), "lidx0")
 SHARED = frozenset({0, 1})
+N = UOp.variable("n", 0, 4)
 
 
 def fill(memory: UOp) -> UOp:
@@ -89,8 +91,8 @@ def read(memory: UOp, at: int = 0) -> UOp:
     return memory.index(index(at)).load()
 
 
-def loop(number: int, *body: UOp) -> list[UOp]:
-    r = UOp.range(4, number, AxisType.REDUCE)
+def loop(number: int, *body: UOp, size: int | UOp = 4) -> list[UOp]:
+    r = UOp.range(size, number, AxisType.REDUCE)
     return [r, *body, UOp(Ops.END, (fill(OUT), r))]
 
 
@@ -123,6 +125,8 @@ def shape(order: list[UOp]) -> str:
         ([*branch(fill(A)), read(A)], "{A}|a"),
         (loop(0, *branch(fill(A)), read(A)), "[|{A}|a]"),
         ([read(B), read(A)], "ba"),
+        ([fill(A), *loop(0, fill(B), read(B)), read(A)], "A[|B|b]a"),
+        ([fill(A), *loop(0, fill(B), read(B), size=N), read(A)], "A[|B|b]|a"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
@@ -133,6 +137,17 @@ def test_barriers_where_a_fill_and_a_read_meet_and_nowhere_else(order: list[UOp]
 def test_a_barrier_in_a_branch_is_refused() -> None:
     with pytest.raises(BackendError, match="a barrier that not all threads of a block reach"):
         shape(branch(fill(A), read(A)))
+
+
+def test_a_loop_that_is_longer_for_some_threads_is_refused() -> None:
+    i = UOp.range(32, 0, AxisType.LOCAL)
+    j, q = UOp.range(i + 1, 1, AxisType.REDUCE), UOp.range(32, 2, AxisType.LOCAL)
+    tile = UOp.alloc(0, 32, dtypes.f32, AddrSpace.LOCAL)
+    filled = tile.after(tile.index(q).store(memory(1, 32).index(q).load()).end(q))
+    total = filled.index(j).load().reduce(Ops.ADD, 0, (j,))
+    root = UOp.sink(UOp.param(0, 32, dtypes.f32).index(i).store(total).end(i))
+    with pytest.raises(ScheduleError, match="where the size of range 1 depends on the thread"):
+        check_shared(root)
 
 
 def test_memory_of_a_thread_needs_no_barrier() -> None:
