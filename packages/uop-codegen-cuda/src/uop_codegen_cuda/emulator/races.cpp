@@ -130,7 +130,7 @@ static bool is_private(uintptr_t place)
     for (const dim3 *i : indices)
         if (place >= (uintptr_t)i && place < (uintptr_t)(i + 1))
             return true;
-    if (place >= (uintptr_t)stacks && place < (uintptr_t)stacks + (uintptr_t)THREADS * STACK)
+    if (place >= (uintptr_t)stacks && place < (uintptr_t)stacks + (uintptr_t)THREADS * APART)
         return true;
     return place >= image && place < image_end && !(place >= shared_begin && place < shared_end_);
 }
