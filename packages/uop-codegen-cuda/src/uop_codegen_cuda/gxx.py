@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from uop_codegen_c import Compiler
 from uop_ir import BackendError
@@ -28,12 +30,28 @@ WARNINGS = (
 )
 
 
+#: Where Linux lists what a CPU can do, and the line of an x86 with fused operations.
+CPU_INFO, FUSED = Path("/proc/cpuinfo"), re.compile(r"^flags\b.*\bfma\b", re.MULTILINE)
+
+
+@functools.cache
+def fused_flags() -> tuple[str, ...]:
+    """What makes a fused operation one instruction, not a call of the C library, which rounds as it does.
+
+    A CPU of another kind than x86 needs no flag for it.
+    """
+    try:
+        return ("-mfma",) if FUSED.search(CPU_INFO.read_text()) else ()
+    except OSError:
+        return ()
+
+
 def cpp_compiler(*flags: str) -> Compiler:
     """g++, with these flags besides its own. Raises BackendError where it is not there."""
     path = shutil.which("g++")
     if path is None:
         raise BackendError("no g++, which compiles CUDA text for the emulator", remedy=REMEDY)
-    return _compiler(path, (*FLAGS, *(WARNINGS if ir_settings.check else ()), *flags))
+    return _compiler(path, (*FLAGS, *fused_flags(), *(WARNINGS if ir_settings.check else ()), *flags))
 
 
 @functools.cache
