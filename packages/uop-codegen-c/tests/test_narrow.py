@@ -114,3 +114,15 @@ def test_f32_as_bf16(opt: int, run_cpu: Callable[..., Any]) -> None:
     with np.errstate(invalid="ignore"):
         want = np.where(np.isnan(given), np.float32("nan"), given).astype(dtypes.bf16.numpy)
     np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
+
+
+@pytest.mark.parametrize("opt", [0, 1])
+def test_f32_as_f16(opt: int, run_cpu: Callable[..., Any]) -> None:
+    """Every upper half of an f32 with lower halves about each middle, by itself and as a vector, against NumPy."""
+    low = (np.arange(8, dtype=np.uint32) << 13)[:, None] | np.array([0, 1, 0x1000, 0x1FFF], np.uint32)
+    given = ((PATTERNS.astype(np.uint32) << 16)[:, None] | low.reshape(-1)).reshape(-1).view(np.float32)
+    with override(settings, opt=opt):
+        got = run(run_cpu, cast(dtypes.f32, dtypes.f16, given.size), dtypes.f16, given)
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        want = np.where(np.isnan(given), np.float32("nan"), given).astype(np.float16)
+    np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))

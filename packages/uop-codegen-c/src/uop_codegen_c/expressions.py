@@ -8,6 +8,7 @@ from uop_ir import BackendError, Const, DType, Kind, Ops, UOp, dtypes
 from uop_rewrite import bounds
 
 from . import ctext
+from .half_text import narrow_f16_helper, widen_f16_helper
 from .loops import length
 from .writer import (
     ATOM,
@@ -213,19 +214,24 @@ def _where(r: Renderer, node: UOp) -> Text:
     return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
 
 
+WIDEN_VECTOR = {dtypes.f16: widen_f16_helper, dtypes.bf16: ctext.widen_bf16_helper}
+
+
 def _cast(r: Renderer, node: UOp) -> Text:
     lanes, source, target = length(node), r.real(node.src[0].dtype), r.real(node.dtype)
     x = r.operand(node.src[0], lanes, UNARY)
     if source is target:
         return Text(x, UNARY)
     if source in ctext.NARROW:
-        if source is dtypes.bf16 and target is dtypes.f32 and lanes > 1:
-            return Text(f"{r.helper(ctext.widen_bf16_helper(lanes))}({x})")
+        if target is dtypes.f32 and lanes > 1:
+            return Text(f"{r.helper(WIDEN_VECTOR[source](lanes))}({x})")
         if target is dtypes.f32:
             return _call(r, node, ctext.widen_helper(source), target, (source,), lanes)
         wide = UOp(Ops.CAST, (node.src[0],), dtypes.f32)
         r.texts[wide] = _cast(r, wide)
         return _cast(r, UOp(Ops.CAST, (wide,), node.dtype))
+    if source is dtypes.f32 and target is dtypes.f16 and lanes > 1:
+        return Text(f"{r.helper(narrow_f16_helper(lanes))}({x})")
     if source is dtypes.f32 and target is dtypes.bf16:
         return Text(f"{r.helper(ctext.narrow_f32_helper(lanes))}({x})")
     if target in ctext.NARROW:

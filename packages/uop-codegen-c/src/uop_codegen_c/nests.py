@@ -52,11 +52,18 @@ def work(end: UOp) -> int:
 
 @dataclass(frozen=True)
 class Loops:
-    """A loop nest as it is now: its END, the loads from arguments, and the reductions."""
+    """A loop nest as it is now: its END, or the store that stands in no loop, the loads from arguments, the reductions."""
 
     end: UOp
     loads: tuple[UOp, ...]
     reductions: tuple[UOp, ...]
+
+
+def loops_of(end: UOp) -> Loops:
+    """What is known of the loop nest that an END closes, or of a store that stands in no loop."""
+    order = end.toposort()
+    loads = tuple(n for n in order if n.op is Ops.LOAD and n.src[0].src[0].op is Ops.PARAM)
+    return Loops(end, loads, tuple(n for n in order if n.op is Ops.REDUCE))
 
 
 def inside(load: UOp, outputs: tuple[UOp, ...]) -> list[UOp]:

@@ -4,7 +4,7 @@ The choices, in order. Vectors go along the last output axis where the memory is
 a tile of accumulators in registers. An operand that many rows read is packed: the last axis is cut into pieces of the
 tile's width, and each is copied to local memory in the order of its use; else one that is contiguous along the
 reduction is staged whole, if it is read often enough. A reduction that no output axis can vectorize is split over
-lanes, if it may be reassociated. The outermost output axis is shared by threads where the kernel is worth their start.
+lanes, and what is left of it over fewer, if it may be reassociated. The outermost output axis is shared by threads where the kernel is worth their start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .actions import Retype
 from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine, this_machine
-from .nests import Loops, inside, stride, work
+from .nests import Loops, inside, loops_of, stride, work
 from .packing import Packing
 from .schedule import Schedule, apply_schedule
 from .schedule_legal import extent, find_range, holds_scratch
@@ -55,6 +55,8 @@ def choose(root: UOp, free: Freedoms, machine: Machine) -> tuple[Schedule, UOp]:
     scheduler = Scheduler(root, free, machine)
     for numbers in [[int(r.arg[0]) for r in n.src[1:]] for n in root.src if n.op is Ops.END]:
         scheduler.nest(numbers)
+    if free.reassociate:
+        scheduler.without_vectors()
     scheduler.threads()
     return Schedule(tuple(scheduler.actions)), scheduler.root
 
@@ -86,6 +88,16 @@ class Scheduler(Packing):
             self.lanes_of_reductions(self.look(numbers), None if not tiled else last, lanes)
         if tiled:
             self.tile(self.look(numbers), numbers, fixed, lanes)
+
+    def without_vectors(self) -> None:
+        """Choose for what is no nest of the program, a store in no loop or one column that is left: its reductions."""
+        for place in range(len(self.root.src)):
+            self.settle()
+            now = self.root.src[place]
+            order = now.toposort()
+            if not any(n.op is Ops.RANGE and n.arg[1] is AxisType.VECTOR for n in order):
+                stored = max((n.src[1].dtype.itemsize for n in order if n.op is Ops.STORE), default=4)
+                self.lanes_of_reductions(loops_of(now), None, self.machine.vector_bytes // max(4, stored))
 
     def threads(self) -> None:
         """Share the outermost axis of each nest that is worth the start of threads."""
@@ -154,8 +166,11 @@ class Scheduler(Packing):
                 continue
             room = max((self.limit - whole) // max(text[number], 1), 1)
             many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes and k <= room), 1)
+            rest, tail = size % (many * lanes), next_number(self.root) + 2
             inner = self.split(number, many * lanes, AxisType.UPCAST)
             self.split(inner, lanes, AxisType.VECTOR)
+            if rest > 1 and many + 2 * ((rest >= lanes) + (rest % lanes).bit_count()) <= room:
+                self.narrow(tail, lanes)
 
     def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> None:
         """Make vectors of the last axis and, for reductions along it, a tile of rows."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from uop_ir import AxisType, Kind, Ops, UOp
+from uop_ir import AxisType, Kind, Ops, UOp, dtypes
 
 from .loops import open_ranges
 from .widen import NARROW
 
 #: Characters that the loops of a kernel may have where it is the optimizer that copies them.
 LIMIT = 15_500
+#: How many fewer where there are f16s: the functions that convert vectors of two widths stand before the loops.
+F16_HELPERS = 4_000
 #: Characters of the text of an op, each with the name, the type and the broadcasts that come with it.
 CHARACTERS: dict[Ops, int] = {
     **dict.fromkeys((Ops.CONST, Ops.RANGE, Ops.INDEX, Ops.AFTER, Ops.ALLOC, Ops.PARAM, Ops.END, Ops.SINK), 0),
@@ -25,6 +27,12 @@ CHARACTERS: dict[Ops, int] = {
     Ops.REDUCE: 130,
 }
 OTHER, ROUNDING, LANE = 45, 100, 25
+
+
+def text_limit(root: UOp) -> int:
+    """Characters that each loop nest of a program may have."""
+    helpers = F16_HELPERS if any(n.dtype is dtypes.f16 for n in root.toposort()) else 0
+    return (LIMIT - helpers) // max(sum(n.op is Ops.END for n in root.src), 1)
 
 
 def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | None, lanes: int) -> int:

@@ -9,9 +9,9 @@ from .actions import Checked, Retype, Split
 from .freedoms import Freedoms
 from .loops import next_number, open_ranges
 from .machine import Machine
-from .nests import Loops
+from .nests import Loops, loops_of
 from .schedule_legal import extent, find_range
-from .text_size import LIMIT, characters
+from .text_size import characters, text_limit
 from .tile_shape import best_tile
 
 
@@ -22,7 +22,7 @@ class Tiles:
         self.root, self.free, self.machine = root, free, machine
         self.actions: list[Checked] = []
         self.settled = True
-        self.limit = LIMIT // max(sum(n.op is Ops.END for n in root.src), 1)
+        self.limit = text_limit(root)
 
     def do(self, action: Checked) -> None:
         self.root = action.act(self.root)
@@ -39,9 +39,7 @@ class Tiles:
         self.settle()
         ranges = {find_range(self.root, n) for n in numbers}
         (end,) = [n for n in self.root.src if n.op is Ops.END and set(n.src[1:]) == ranges]
-        order = end.toposort()
-        loads = tuple(n for n in order if n.op is Ops.LOAD and n.src[0].src[0].op is Ops.PARAM)
-        return Loops(end, loads, tuple(n for n in order if n.op is Ops.REDUCE))
+        return loops_of(end)
 
     def split(self, number: int, factor: int, axis: AxisType) -> int:
         """Split a range, or retype it where the factor is its size; the number of the inner range."""
