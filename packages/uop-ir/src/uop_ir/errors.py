@@ -1,7 +1,7 @@
 """The one root of all errors that uopc raises for a user's mistake. Week 1.
 
-Exit codes of the command: 0 done, 1 usage, 2 syntax, 3 ill-typed or ill-shaped, 4 an access out of bounds,
-5 compiler or device failure, 130 interrupted.
+Exit codes of the command: 0 done, 1 usage, 2 syntax, 3 ill-typed or ill-shaped, 4 an access or a variable out
+of bounds, 5 compiler or device failure, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class VerifyError(UopError):
 
 
 class BoundsError(UopError):
-    """An access that is, or may be, outside of its buffer."""
+    """An access that is, or may be, outside of its buffer, or a variable that is outside of its bounds."""
 
     exit_code = 4
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .dtype import Const, Kind, dtypes
-from .errors import UopError
+from .errors import BoundsError, UopError
 from .ops import Ops
 from .uir_parse import Parsed
 from .uir_table import SPELLINGS
@@ -120,7 +120,10 @@ def _generate(program: Parsed, node: UOp, seed: int) -> Array:
 
 
 def read_scalars(program: Parsed, values: Sequence[str]) -> dict[UOp, bool | int | float]:
-    """The value of each scalar PARAM, from `NAME=VALUE`; all must be given. Raises UopError."""
+    """The value of each scalar PARAM, from `NAME=VALUE`; all must be given.
+
+    Raises UopError where they are wrong or missing, BoundsError for a variable outside of its bounds.
+    """
     given = _by_name(values, "--var")
     params = [n for n in free_nodes(program.outputs) if n.op is Ops.PARAM and n.arg.size is None]
     unknown = given.keys() - {n.arg.name for n in params}
@@ -141,7 +144,7 @@ def _scalar(node: UOp, given: dict[str, str]) -> bool | int | float:
     except Fault as fault:
         raise UopError(f"--var {param.name}: {fault.what}", remedy=bounds) from None
     if param.dtype is dtypes.index and not param.min <= const.bits <= param.max:
-        raise UopError(f"--var {param.name}={const.bits} is out of its bounds", remedy=bounds)
+        raise BoundsError(f"--var {param.name}={const.bits} is out of its bounds", remedy=bounds)
     return const.value
 
 

@@ -323,7 +323,6 @@ def test_run_takes_a_linear_program_line_by_line(
         ([], "n has no value (--var n=..., 1 to 9)"),
         (["--var", "n"], "--var 'n' is not NAME=VALUE"),
         (["--var", "n=1", "--var", "rate=1", "--input", "0"], "--input '0' is not SLOT=FILE.npy"),
-        (["--var", "n=0", "--var", "rate=1"], "--var n=0 is out of its bounds (1 to 9)"),
         (["--var", "n=2", "--var", "n=3"], "--var n is given twice: 2 and 3 (give one of them)"),
         (
             ["--var", "n=1", "--var", "rate=1", "--input", "0=a.npy", "--input", "0=b.npy"],
@@ -340,6 +339,13 @@ def test_wrong_inputs_are_refused(uopc: Any, write: Callable[[str], str], argv: 
     code, out, err = uopc("run", write(LOOP), *argv)
     assert (code, out) == (1, "")
     assert f"uopc: error: {said}" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("value", [0, 10, -1, 1 << 70])
+def test_a_variable_outside_of_its_bounds(uopc: Any, write: Callable[[str], str], value: int) -> None:
+    code, out, err = uopc("run", write(LOOP), f"--var=n={value}", "--var=rate=1")
+    assert (code, out) == (BoundsError.exit_code, "")
+    assert err.splitlines()[-1] == f"uopc: error: --var n={value} is out of its bounds (1 to 9)"
 
 
 @pytest.mark.parametrize(
