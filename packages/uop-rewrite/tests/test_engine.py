@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from uop_ir import Kind, Ops, UOp, UopError, dtypes
@@ -223,6 +225,31 @@ def test_another_dtype_is_a_mistake_of_the_rule() -> None:
     rules = RuleSet([Rule("to float", op(Ops.ADD, x, y), lambda x: x.cast(dtypes.f32))])
     with pytest.raises(RewriteError, match="to float"):
         graph_rewrite(X + Y, rules)
+
+
+@pytest.mark.parametrize("order", ["bottom-up", "top-down", "single-walk"])
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("made", [5, 0, False, "x", (X,), NotImplemented, np.zeros(4, np.int32)], ids=repr)
+def test_what_is_no_uop_is_a_mistake_of_the_rule(made: Any, compiled: bool, order: Any) -> None:
+    rules = RuleSet([Rule("five", op(Ops.ADD, x, y), lambda x, y: made)], compiled=compiled)
+    said = f"rule 'five' makes {made!r} of UOp(Ops.ADD, i32(4,), 2 sources): that is no UOp (return a UOp, or None"
+    with pytest.raises(RewriteError, match=re.escape(said)):
+        graph_rewrite(-(X + Y), rules, order=order)
+    with observing(Log(times=True)), pytest.raises(RewriteError, match=re.escape(said)):
+        graph_rewrite(-(X + Y), rules, order=order)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_condition_counts_by_its_truth_and_what_it_raises_is_passed_on(compiled: bool) -> None:
+    def given(held: Any) -> RuleSet:
+        return RuleSet([Rule("if", op(Ops.ADD, x, y), lambda x, y: x * y, when=held)], compiled=compiled)
+
+    for yes in (True, 1, "yes", [0], np.True_):
+        assert graph_rewrite(X + Y, given(lambda yes=yes: yes)) is X * Y
+    for no in (False, 0, None, "", (), np.False_):
+        assert graph_rewrite(X + Y, given(lambda no=no: no)) is X + Y
+    with pytest.raises(ZeroDivisionError):
+        graph_rewrite(X + Y, given(lambda: 1 // 0))
 
 
 def test_another_shape_is_not_applied() -> None:

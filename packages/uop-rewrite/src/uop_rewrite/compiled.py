@@ -53,7 +53,9 @@ class Writer:
         self.lines: list[str] = []
         self.made: Counter[str] = Counter()
         self.literals: dict[int, str] = {}
-        self.scope: dict[str, Any] = {op.name: op for op in Ops} | {k.value: k for k in Kind} | {"fits": fits}
+        self.scope: dict[str, Any] = (
+            {op.name: op for op in Ops} | {k.value: k for k in Kind} | {"fits": fits, "UOp": UOp}
+        )
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -150,8 +152,9 @@ class Writer:
             if rule.when is not None:
                 depth = self.when(depth, [self.call(when, rule.when, bound)])
             self.line(depth, f"new = {self.call(make, rule.replacement, bound)}")
-            depth = self.when(depth, ["new is not None", "new is not n", "new.shape == n.shape"])
-            self.line(depth, f"return {own}, {own}.checked(n, new)")
+            depth = self.when(depth, ["new is not None", "new is not n"])
+            self.line(self.when(depth, ["not isinstance(new, UOp)"]), f"raise {own}.no_uop(n, new)")
+            self.line(self.when(depth, ["new.shape == n.shape"]), f"return {own}, {own}.checked(n, new)")
 
         self.pattern(depth, rule.pattern, then)
 

@@ -29,7 +29,7 @@ Find = Callable[[UOp, Any], "tuple[Rule, UOp] | None"]
 
 
 class RewriteError(UopError):
-    """Rules that feed each other for ever, or that change a dtype: a mistake in the rules, not in the program."""
+    """A mistake in the rules: they feed each other for ever, change a dtype, or return what is no UOp."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,9 @@ class Rule:
     """`pattern -> replacement`, valid for the types in `types`, where `when` holds.
 
     `types` speaks of the matched node's dtype, for comparisons of their operands'. `replacement` and `when` take the
-    names of the pattern, and `ctx` if they want it; a replacement of None means: does not apply after all. Raises
-    RewriteError where they take a name that the pattern does not bind. Two rules are equal if they are one object.
+    names of the pattern, and `ctx` if they want it; a replacement of None means: does not apply after all. What they
+    raise is passed on. Raises RewriteError where they take a name that the pattern does not bind. Two rules are equal if
+    they are one object.
     """
 
     name: str
@@ -64,16 +65,19 @@ class Rule:
         """The replacement for a node, or None where the rule does not apply.
 
         A replacement of another shape, which operands that broadcast can lead to, is not applied. Raises RewriteError
-        for one of another dtype.
+        for one of another dtype, and for one that is no UOp.
         """
         if subject(node) not in self.types:
             return None
         for bound in matches(self.pattern, node):
             if self.when is not None and not _call(self.when, bound, ctx):
                 continue
-            new: UOp | None = _call(self.replacement, bound, ctx)
-            if new is not None and new is not node and new.shape == node.shape:
-                return self.checked(node, new)
+            new = _call(self.replacement, bound, ctx)
+            if new is not None and new is not node:
+                if not isinstance(new, UOp):
+                    raise self.no_uop(node, new)
+                if new.shape == node.shape:
+                    return self.checked(node, new)
         return None
 
     def checked(self, node: UOp, new: UOp) -> UOp:
@@ -81,6 +85,13 @@ class Rule:
         if new.dtype is not node.dtype:
             raise RewriteError(f"rule {self.name!r} makes {new!r} of {node!r}: another dtype")
         return new
+
+    def no_uop(self, node: UOp, new: object) -> RewriteError:
+        """The error of a replacement that is no UOp."""
+        return RewriteError(
+            f"rule {self.name!r} makes {new!r} of {node!r}: that is no UOp",
+            remedy="return a UOp, or None where the rule does not apply",
+        )
 
 
 def _call(function: Callable[..., Any], bound: dict[str, UOp], ctx: Any) -> Any:

@@ -261,12 +261,18 @@ def rewrite_mul(n, ctx):
         # times zero: MUL(x, 0)
         if n_1 is constant0.get(n_1.dtype):
             new = make0(n_0)
-            if new is not None and new is not n and new.shape == n.shape:
-                return rule0, rule0.checked(n, new)
+            if new is not None and new is not n:
+                if not isinstance(new, UOp):
+                    raise rule0.no_uop(n, new)
+                if new.shape == n.shape:
+                    return rule0, rule0.checked(n, new)
         if n_0 is not n_1 and n_0 is constant0.get(n_0.dtype):
             new = make0(n_1)
-            if new is not None and new is not n and new.shape == n.shape:
-                return rule0, rule0.checked(n, new)
+            if new is not None and new is not n:
+                if not isinstance(new, UOp):
+                    raise rule0.no_uop(n, new)
+                if new.shape == n.shape:
+                    return rule0, rule0.checked(n, new)
 """
     )
 
