@@ -26,8 +26,9 @@ def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bo
       they are others. It ends where no rule applies to any node.
     - `single-walk`: each node once, over its rewritten sources; what replaces it stays as the rule made it.
 
-    Raises RewriteError, with the names of the rules and two terms, where rules feed each other for ever; UopError for
-    another order, and for a root that is no UOp or rules that are no RuleSet. See `observing` for who may watch.
+    Raises RewriteError, with the names of the rules and two terms, where rules feed each other for ever, and as
+    Rule.apply does; UopError for another order, and for a root that is no UOp or rules that are no RuleSet. See
+    `observing` for who may watch.
     """
     if not isinstance(root, UOp):
         raise UopError(f"graph_rewrite: {root!r} is no UOp", remedy="UOp.const makes one of a number")
