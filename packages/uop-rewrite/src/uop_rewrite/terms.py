@@ -45,8 +45,6 @@ _SPECIAL_FLOATS = (
     1e-8,
     65504.0,
 )
-#: How many ops stand in the place of a pattern's variable, at most.
-SIZES = (0, 1, 2, 3)
 #: The ranges that a random REDUCE closes; the end of the third is a variable, that of the last the first range.
 SIZE = 5
 _END = UOp.variable("end", -1, 4)
@@ -85,6 +83,9 @@ def operand_types(op: Ops, dtype: DType, types: Sequence[DType]) -> list[tuple[D
 
 class Terms:
     """Random terms over a few variables of given types. The seed makes them the same in every run."""
+
+    #: How many ops stand in the place of a pattern's variable, at most.
+    sizes: tuple[int, ...] = (0, 1, 2, 3)
 
     def __init__(self, seed: int, types: Sequence[DType], loops: bool = False) -> None:
         self._random = np.random.default_rng(seed)
@@ -153,7 +154,7 @@ class Terms:
         if pattern.op is None:
             alike = [n for n in bound.values() if n.dtype is dtype]
             related = alike and self.chance(0.15)
-            new: UOp | None = self._relative(alike[0]) if related else self.term(dtype, self.pick(SIZES))
+            new: UOp | None = self._relative(alike[0]) if related else self.term(dtype, self.pick(self.sizes))
         elif pattern.value is not None:
             new = in_type(pattern.value, dtype)
         elif pattern.op is Ops.CONST:

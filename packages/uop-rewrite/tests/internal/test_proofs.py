@@ -135,7 +135,8 @@ def test_kinds_and_verdicts() -> None:
     assert prove(rules["times one"], wanted=2).kind == "scalar"
     assert prove(rules["repeat"], wanted=2).kind == "reduction"
     moved = prove(Rule("unmoved", p(Ops.FLIP, x), lambda x: x), wanted=2)
-    assert (moved.kind, moved.verdict) == ("structural", "no terms")
+    assert (moved.kind, moved.verdict) == ("structural", "refuted")
+    assert prove(Rule("never", p(Ops.BARRIER, x), lambda x: x), wanted=2).verdict == "no terms"
     itself = prove(Rule("itself", p(Ops.AND, x, x), lambda x: x), wanted=0)
     assert itself.verdict == "proved"
     assert itself.every == itself.terms == 3  # bool, i8 and u8
