@@ -162,7 +162,7 @@ class Scheduler(Packing):
             else:
                 chosen[int(r.arg[0])] = 0
         for number, size in chosen.items():
-            if not size:
+            if not size or (1 + (size % lanes > 0)) * text[number] > self.limit:
                 continue
             room = max((self.limit - whole) // max(text[number], 1), 1)
             many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes and k <= room), 1)
@@ -179,12 +179,17 @@ class Scheduler(Packing):
         tall = [n for n in loops.reductions if r in open_ranges(n)]
         row = self.row_axis(loops, numbers, fixed) if tall else None
         rows, vectors = self.shape_of_tile(loops, row, r, lanes) if tall else (1, 1)
+        size = extent(r)
+        rest = size % (lanes * vectors)
+        room = self.limit // max(characters(loops.end.toposort(), {}, r, lanes), 1)
+        if rows == vectors == 1 and room < 1 + (rest > 0):
+            return
         if row is not None and rows > 1:
             self.split(row, rows, AxisType.UPCAST)
-        size, tail = extent(r), next_number(self.root) + 2
+        tail = next_number(self.root) + 2
         inner = self.split(last, lanes * vectors, AxisType.UPCAST)
         self.split(inner, lanes, AxisType.VECTOR)
-        if size % (lanes * vectors) > 1:
+        if rest > 1 and (rows * vectors > 1 or room > rest.bit_count()):
             self.narrow(tail, lanes)
 
     def narrow(self, number: int, lanes: int) -> None:

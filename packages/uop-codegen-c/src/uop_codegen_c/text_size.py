@@ -26,6 +26,8 @@ CHARACTERS: dict[Ops, int] = {
     Ops.STORE: 70,
     Ops.REDUCE: 130,
 }
+#: The same of f64, whose definitions are longer.
+CHARACTERS_F64: dict[Ops, int] = {**CHARACTERS, Ops.EXP2: 1_900, Ops.LOG2: 2_500, Ops.SIN: 14_000}
 OTHER, ROUNDING, LANE = 45, 100, 25
 
 
@@ -45,7 +47,7 @@ def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | No
     for node in nodes:
         if node.dtype.kind is Kind.INDEX:
             continue
-        size = CHARACTERS.get(node.op, OTHER)
+        size = (CHARACTERS_F64 if node.dtype is dtypes.f64 else CHARACTERS).get(node.op, OTHER)
         if node.dtype in NARROW and node.op not in (Ops.LOAD, Ops.CONST):
             size += ROUNDING
         if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3:

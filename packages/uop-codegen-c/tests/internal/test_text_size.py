@@ -108,6 +108,15 @@ for n in EXTENTS:
         f"gather {n}": gather(n),
         f"cumulative sum of {n}": windows(param(1, (n,)).pad(((n - 1, 0),)), n).reduce(Ops.ADD, 1),
     }
+for n in (*EXTENTS, 6, 13, 64):
+    wide = param(1, (3, n), dtypes.f64)
+    CASES |= {
+        f"sines in f64 of {n}": wide.alu(Ops.SIN),
+        f"sine in f64 of {n}": wide.alu(Ops.SIN).reduce(Ops.ADD, 1),
+        f"sine in f64 of columns of {n}": turned(wide).alu(Ops.SIN).reduce(Ops.ADD, 1),
+        f"sine in f64 of a sum of {n}": wide.reduce(Ops.ADD, 1).alu(Ops.SIN),
+        f"powers in f64 of {n}": (wide.alu(Ops.LOG2) * wide).alu(Ops.EXP2) + wide.alu(Ops.LOG2),
+    }
 for n in (7, 28, 1000):
     CASES |= {
         f"convolution {n}": convolution(4, 16, n, 24, 3),
