@@ -181,7 +181,9 @@ class Scheduler(Packing):
         rows, vectors = self.shape_of_tile(loops, row, r, lanes) if tall else (1, 1)
         size = extent(r)
         rest = size % (lanes * vectors)
-        room = self.limit // max(characters(loops.end.toposort(), {}, r, lanes), 1)
+        order = loops.end.toposort()
+        own = characters((n for n in order if r in open_ranges(n)), {}, r, lanes)
+        room = (self.limit - characters(order, {}, r, lanes) + own) // max(own, 1)
         if rows == vectors == 1 and room < 1 + (rest > 0):
             return
         if row is not None and rows > 1:
