@@ -13,6 +13,7 @@ from uop_rewrite import bounds, bounds_given, graph_rewrite, symbolic
 
 R, Q = UOp.range(12, 0), UOp.range(5, 1)
 V, W = UOp.variable("v", -3, 9), UOp.variable("w", 0, 6)
+B = UOp.range(2, 2)
 TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
 TWO = UOp.const(dtypes.index, 2)
 
@@ -41,6 +42,17 @@ def simple(node: UOp) -> UOp:
         ((R < 3) & (TWO < Q) & (Q < R * 2 + 1), (R < 3) & (TWO < Q) & (Q < R * 2 + 1)),
         ((TWO < R) & (Q < 2) & (Q < R * 2 - 3), (TWO < R) & (Q < 2)),
         ((R * 2 < 6) & (R < 5), R < 3),
+        # what a clause says of a term alone, given the bounds of the others
+        ((R < Q) & (R < 4), R < Q),
+        ((R < 3) & (R < Q) & (R < 4), (R < 3) & (R < Q)),
+        ((Q < W) & (R < Q) & (R < 4), (Q < W) & (R < Q)),
+        ((R * 2 < Q - 2) & (R + W < 7), R * 2 < Q - 2),
+        ((R < B) & (Q < R), FALSE),
+        ((R < Q) & (Q < W) & (W < 2), FALSE),
+        ((R < Q) & (R.eq(V) | (V < 9)) & V.eq(9), (R < Q) & V.eq(9) & R.eq(9)),
+        ((V < (-R) // 6) & ((B - R).maximum(V) < V * -4), V < (-R) // 6),
+        ((R < Q).where(R // 4, 1), (R < Q).where(R.const_like(0), 1)),
+        ((Q < R + 1).where(R.const_like(7), R // 4), (R < Q).where(R.const_like(0), 7)),
         # a remainder in several clauses
         ((R < 4) & (TWO < (R + Q) % 9) & ((R + Q) % 9 < 6), (R < 4) & (TWO < R + Q) & (R + Q < 6)),
         # an expression under a clause

@@ -53,6 +53,8 @@ def test_the_node_of_a_form_reads_like_a_persons() -> None:
         # a choice has the shorter of a condition and its negation
         ((V < V * W + 1).where(R, Q), (V * W < V).where(Q, R)),
         ((R < Q + 1).where(UOp.const(dtypes.index, 7), V), (Q < R).where(V, 7)),
+        ((Q < R).ne(True).where(V, 0), (Q < R).where(UOp.const(dtypes.index, 0), V)),
+        ((Q < R).ne(True).where(V.maximum(0), 4), (Q < R).where(UOp.const(dtypes.index, 4), V.maximum(0))),
     ],
     ids=str,
 )
@@ -74,8 +76,10 @@ def test_a_sum_goes_on_where_the_one_before_it_ends(kit: Any) -> None:
 
 
 def test_a_mask_is_no_choice_the_other_way_round() -> None:
-    mask = (R < Q + 1).where(V, 0)
-    assert graph_rewrite(mask, symbolic) is mask
+    memory = UOp.param(0, 8, dtypes.i32)
+    for value in (V.cast(dtypes.i32), memory.index(R).load(), memory.index(R).load().cast(dtypes.index)):
+        mask = (R < Q + 1).where(value, 0)
+        assert graph_rewrite(mask, symbolic) is mask
 
 
 def test_ranges_of_one_number_have_one_order() -> None:

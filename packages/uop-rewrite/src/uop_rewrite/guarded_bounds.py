@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from uop_ir import Kind, Ops, UOp, VerifyError, dtypes
 
 from .bounds import bounds, comparisons, narrowed, values, values_from
-from .facts import Facts
+from .facts import Facts, each
 from .guards import IMPURE, clauses
 from .linear import Linear, linear
 from .value_sets import ValueSet, clip
@@ -68,23 +68,9 @@ def _opaque(n: UOp) -> bool:
 
 
 def _narrow_terms(said: Fact, found: dict[UOp, ValueSet]) -> None:
-    """low <= k * t + others <= high bounds t by what the others can be at most and at least."""
-    low, high = said.span
-    least, greatest = _plain(Linear(said.terms, 0), found)
-    for term, k in said.terms:
-        alone = _plain(Linear(((term, k),), 0), found)
-        least, greatest = least - alone[0], greatest - alone[1]  # of the others
-        lower = None if low is None else low - greatest
-        upper = None if high is None else high - least
-        if k < 0:
-            lower, upper = (None if upper is None else -upper), (None if lower is None else -lower)
-        size = abs(k)
-        known = found.get(term) or values(term)
-        found[term] = clip(
-            known, None if lower is None else -(-lower // size), None if upper is None else upper // size
-        )
-        alone = _plain(Linear(((term, k),), 0), found)
-        least, greatest = least + alone[0], greatest + alone[1]
+    """What a fact about a sum says of each of its terms, by what is found of the others."""
+    for term, (lower, upper) in each(said, lambda t: found.get(t) or values(t)):
+        found[term] = clip(found.get(term) or values(term), lower, upper)
 
 
 def _narrow_dividend(n: UOp, found: dict[UOp, ValueSet]) -> None:

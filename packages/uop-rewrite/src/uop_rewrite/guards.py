@@ -95,10 +95,9 @@ def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
         node = _better(node, simplify(_replaced(node, known)))
         nodes = node.toposort()
     narrow: dict[UOp, UOp] = {}
-    for number, said in enumerate(facts.sums.values()):
-        ((term, k), *others) = said.terms
-        if not others and k == 1 and term in nodes:
-            new = _narrow(said, number)
+    for number, (term, ends) in enumerate(facts.alone().items()):
+        if term in nodes:
+            new = _narrow(Fact(((term, 1),), ends), number)
             if new is not None:
                 narrow[term] = new
     # a variable in the place of `r % c` would hide what is known of r

@@ -5,13 +5,13 @@ Integers wrap and floats round: the rules here are few, and each holds bit for b
 
 from __future__ import annotations
 
-from uop_ir import Ops, UOp, fold
+from uop_ir import Ops, UOp, dtypes, fold
 
 from .bounds import values
 from .casts import bitcasts, lossless
 from .comparison import FALSE, TRUE, complement, length, negated
 from .engine import graph_rewrite
-from .guards import clauses, conjunction, disjunction, given
+from .guards import IMPURE, MOST_NODES, clauses, conjunction, disjunction, given
 from .index_rules import index_rules
 from .pattern import (
     ADD,
@@ -39,6 +39,7 @@ from .pattern import (
     z,
 )
 from .rules import BOOL, FLOATS, INDEX, INTEGERS, Region, Rule, RuleSet
+from .sizes import few
 
 n = var("n")
 BITCAST, INDEXED, LOAD, MULACC, SHL, SHR = (
@@ -125,9 +126,20 @@ def _opposite(x: UOp, y: UOp) -> bool:
 
 
 def _shorter(n: UOp, z: UOp, o: UOp) -> UOp | None:
-    """The choice by the negation of its condition, where that has fewer nodes; a mask stays one: z or a constant."""
-    other = None if o.op is Ops.CONST else negated(n)
+    """The choice by the negation of its condition, where that has fewer nodes; a mask stays one: z or a constant.
+
+    Sums of masks and what is read under them are recognized by that form. An index is not summed by it.
+    """
+    if o.op is Ops.CONST and (o.dtype is not dtypes.index or z.op is Ops.CONST or _impure(z)):
+        return None
+    other = negated(n)
     return None if other is None or length(other) >= length(n) else other.where(o, z)
+
+
+def _impure(z: UOp) -> bool:
+    """Whether memory is read below a node, or it is too large to say."""
+    nodes = few(z, MOST_NODES)
+    return nodes is None or any(n.op in IMPURE for n in nodes)
 
 
 def _unless(op: Ops, z: UOp, x: UOp) -> UOp | None:
