@@ -77,8 +77,11 @@ class Facts:
     def telling(self) -> Mapping[Terms, Fact]:
         """Of the facts about sums of few terms, those that say something of one of the terms alone."""
         if self._telling is None:
-            several = {t: fact for t, fact in self.sums.items() if 1 < len(t) <= MOST_TERMS}
-            self._telling = {t: fact for t, fact in several.items() if _tells(fact, self.sums)}
+            self._telling = {
+                terms: fact
+                for terms, fact in self.sums.items()
+                if 1 < len(terms) <= MOST_TERMS and _tells(fact, self.sums)
+            }
         return self._telling
 
     def alone(self) -> dict[UOp, tuple[int, int]]:
@@ -195,7 +198,8 @@ def _tells(fact: Fact, sums: Mapping[Terms, Fact]) -> bool:
 
 def _ends(term: UOp, sums: Mapping[Terms, Fact]) -> tuple[int, int]:
     """The least and the greatest value of a term, from what is known of it alone."""
-    return _within(bounds(term), sums.get(((term, 1),)))
+    said = sums.get(((term, 1),))
+    return bounds(term) if said is None else _within(bounds(term), said)
 
 
 def _within(ends: tuple[int, int], said: Fact | None) -> tuple[int, int]:
