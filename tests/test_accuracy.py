@@ -51,6 +51,11 @@ def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def logit(x: Array) -> Array:
+    near = np.abs(x - 0.5) < 0.25
+    return np.where(near, np.log1p((2 * x - 1) / (1 - x)), np.log(x) - np.log1p(-x))
+
+
 #: Each function, exact.
 EXACT: dict[str, Callable[[Array], Array]] = {
     "exp2": np.exp2,
@@ -79,6 +84,7 @@ EXACT: dict[str, Callable[[Array], Array]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "erfc": erfc,
+    "logit": logit,
 }
 #: In every run those of one op, or almost; the others in the net.
 OFTEN = ("exp2", "log2", "sin", "tanh", "erf", "exp", "log")
@@ -88,7 +94,7 @@ GROWING: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = 
     "sigmoid": (sigmoid, lambda x: 4 + np.abs(x)),
     "silu": (lambda x: np.where(x == -np.inf, np.nan, x * sigmoid(x)), lambda x: 4 + np.abs(x)),
     "mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), lambda x: 4 + np.abs(x)),
-    "gelu": (lambda x: 0.5 * x * erfc(-x / math.sqrt(2)), lambda x: 4 + np.minimum(x, 0) ** 2),
+    "gelu": (lambda x: 0.5 * x * erfc(-x / math.sqrt(2)), lambda x: 4 + 1.7 * np.minimum(x, 0) ** 2),
 }
 
 
@@ -147,11 +153,10 @@ def test_what_loses_more_far_out(name: str, dtype: DType) -> None:
         x = x[~(np.abs(x) > 1)]
     off = errors(name, exact, x, dtype)
     with np.errstate(over="ignore"):
-        worst = (off - bound(x.astype(np.float64))).argmax()
-    assert not off[worst] > bound(x[worst : worst + 1].astype(np.float64))[0], (
-        f"{name}({x[worst]!r}) is {off[worst]:.2f} ulp off"
-    )
+        most = np.where(np.isnan(x), 0, bound(x.astype(np.float64)))
+    worst = np.argmax(off > most)
+    assert off[worst] <= most[worst], f"{name}({x[worst]!r}) is {off[worst]:.2f} ulp off"
 
 
 def test_every_function_has_its_row() -> None:
-    assert {(name, dtype) for name in EXACT for dtype in WIDER} <= set(documented())
+    assert {(name, dtype) for name in EXACT for dtype in WIDER} == set(documented())
