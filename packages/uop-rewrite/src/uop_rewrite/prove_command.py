@@ -20,7 +20,7 @@ from .smt import available
 from .symbolic import symbolic
 
 #: Values speak against a rule, or nothing speaks for it.
-REFUTED = 1
+FAILED = 1
 #: The columns of the table: field, title, width.
 _COLUMNS = (
     ("rule", "rule", -24), ("op", "op", -8), ("kind", "kind", -10), ("verdict", "verdict", -18), ("terms", "terms", 6),
@@ -60,7 +60,7 @@ def prove(argv: list[str]) -> int:
         )
     else:
         print(_LEGEND + _summary(proofs))
-    return REFUTED if any(p.verdict in ("refuted", "no terms") for p in proofs) else 0
+    return FAILED if any(p.verdict in ("refuted", "no terms") for p in proofs) else 0
 
 
 def _parser() -> CommandParser:

@@ -1,7 +1,7 @@
 """Terms of small shapes, on which rules fire that move elements or fold axes: what their proofs are made of. Week 1.
 
 Elements of a leaf are distinct, so that a term which only moves them is equal to another of its shape for all values
-where it is for these.
+where it is for these. Of bools, several leaves together tell all places apart: see `witness.differing`.
 """
 
 from __future__ import annotations

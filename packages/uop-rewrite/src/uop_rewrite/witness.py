@@ -127,10 +127,8 @@ def bits(value: Array) -> Array:
 
 
 def contents(memory: UOp) -> Array:
-    """Distinct values for a memory PARAM; of bools, both."""
+    """Distinct values for a memory PARAM."""
     values = np.arange(1, memory.arg.size + 1)
-    if memory.dtype is dtypes.bool:
-        return np.asarray(values % 2 == 0)
     return np.asarray(values if memory.dtype.is_int else values / 3).astype(memory.dtype.numpy)
 
 
@@ -156,15 +154,27 @@ def search(before: UOp, after: UOp) -> Search:
 
 
 def differing(before: UOp, after: UOp) -> Witness | None:
-    """Compare two terms of arrays of one shape, without variables, bit for bit, on memory of distinct elements."""
-    memory = {n: contents(n) for n in toposort((before, after)) if n.op is Ops.PARAM}
-    try:
-        one, two = evaluate([before, after], memory)
-    except BoundsError:  # a sum of indices that overflows
-        return None
-    if np.array_equal(bits(one), bits(two)):
-        return None
-    return Witness(before, after, {}, (str(one.tolist()), str(two.tolist())))
+    """Compare two terms of arrays of one shape, without variables, bit for bit, on memory of distinct elements.
+
+    Of bools there are but two: they are each binary digit of their places, which tell these apart, and one more, in
+    which a constant differs from them all.
+    """
+    memory = [n for n in toposort((before, after)) if n.op is Ops.PARAM]
+    digits = max([n.arg.size.bit_length() for n in memory if n.dtype is dtypes.bool], default=0)
+    for digit in range(digits + 1):
+        inputs = {n: _digit(n, digit) if n.dtype is dtypes.bool else contents(n) for n in memory}
+        try:
+            one, two = evaluate([before, after], inputs)
+        except BoundsError:  # a sum of indices that overflows
+            return None
+        if not np.array_equal(bits(one), bits(two)):
+            return Witness(before, after, {}, (str(one.tolist()), str(two.tolist())))
+    return None
+
+
+def _digit(memory: UOp, digit: int) -> Array:
+    """A binary digit of the place of each element, counted from 1."""
+    return np.asarray(np.arange(1, memory.arg.size + 1) >> digit & 1 == 1)
 
 
 def at_values(before: UOp, after: UOp, values: Mapping[UOp, Any]) -> Witness | None:
