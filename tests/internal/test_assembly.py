@@ -1,173 +1,42 @@
-"""The machine code of the kernels that programs live on has no loop of scalar floating-point operations. Week 6.
+"""The machine code of the kernels that programs live on has no loop of scalar operations. Week 6.
 
-The default path makes the kernels: tensors, the scheduler, the chosen schedule, the C compiler. What it made is read
-back with objdump. In each innermost loop of a kernel, floating-point arithmetic must be that of vectors: no loop may
-have scalar operations or calls of the C library and no vector ones. The functions that a loop calls within the file are
-part of it.
+The default path makes the kernels: tensors, the scheduler, the chosen schedule, the C compiler. What it made
+is read back with objdump. In each innermost loop of a kernel, floating-point arithmetic must be that of
+vectors: no loop may have scalar operations or calls of the C library and no vector ones. The functions that a
+loop calls within the file are part of it.
 """
 
 from __future__ import annotations
 
 import platform
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+import runpy
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, build, generate
 from uop_codegen_c import settings as c_settings
-from uop_ir import Plan, UOp, dtypes, get_backend, installed_models, override, settings
-from uop_tensor import Tensor, clear_plans
+from uop_ir import UOp, dtypes, installed_models, override
+from uop_tensor import Tensor
 
-OBJDUMP = shutil.which("objdump")
+HERE = Path(__file__).parent
+machine_code = runpy.run_path(str(HERE / "machine_code.py"))
+plan_bodies: Callable[[Callable[[], Any]], list[UOp]]
+plan_bodies = runpy.run_path(str(HERE / "plan_bodies.py"))["plan_bodies"]
 pytestmark = [
     pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86-64 machine code"),
-    pytest.mark.skipif(OBJDUMP is None, reason="no objdump (apt install binutils)"),
+    pytest.mark.skipif(machine_code["OBJDUMP"] is None, reason="no objdump (apt install binutils)"),
 ]
-FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\s+(?:(?:bnd|lock|rep[nz]*|notrack|data16|cs) +)*(\S+) *(.*)$")
-TARGET = re.compile(r"([0-9a-f]+) <([^>+]+)")
-ARITHMETIC = r"v?(?:add|sub|mul|div|sqrt|min|max|round|fn?m(?:add|sub)(?:132|213|231))"
-SCALAR, VECTOR = re.compile(ARITHMETIC + "s[sd]$"), re.compile(ARITHMETIC + "p[sd]$")
-#: Calls that compute nothing: of OpenMP, and of memory.
-NO_ARITHMETIC = re.compile(r"GOMP_|omp_|__kmpc_|mem(?:set|cpy|move)")
-
-
-class Instruction(NamedTuple):
-    """One line of objdump: the address, the operation, and its operands in Intel's order."""
-
-    at: int
-    op: str
-    operands: str
-
-
-Code = dict[str, list[Instruction]]
-
-
-def code_of(text: str) -> Code:
-    """The functions that objdump prints, by name."""
-    functions: Code = {}
-    for line in text.splitlines():
-        if head := FUNCTION.match(line):
-            now = functions.setdefault(head[1], [])
-        elif found := INSTRUCTION.match(line):
-            now.append(Instruction(int(found[1], 16), found[2], found[3]))
-    return functions
-
-
-def disassembled(path: Path) -> Code:
-    assert OBJDUMP is not None
-    command = [OBJDUMP, "-d", "--no-show-raw-insn", "-M", "intel", str(path)]
-    return code_of(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def innermost_loops(function: list[Instruction]) -> list[list[Instruction]]:
-    """The instructions of each loop within which there is no other."""
-    place = {instruction.at: n for n, instruction in enumerate(function)}
-    then: list[list[int]] = []
-    before: list[list[int]] = [[] for _ in function]
-    for n, (_, op, operands) in enumerate(function):
-        target = TARGET.match(operands) if op.startswith("j") else None
-        to = [place[int(target[1], 16)]] if target and int(target[1], 16) in place else []
-        if op not in ("jmp", "ret", "ud2") and n + 1 < len(function):
-            to.append(n + 1)
-        then.append(to)
-        for m in to:
-            before[m].append(n)
-    loops = {reached(n, head, before) for n, head in backward_jumps(then)}
-    inner = [loop for loop in loops if not any(other < loop for other in loops)]
-    return [[function[n] for n in sorted(loop)] for loop in inner]
-
-
-def backward_jumps(then: list[list[int]]) -> Iterator[tuple[int, int]]:
-    """From where to where the flow goes back to an instruction that it is still within: not always to a lower address.
-
-    Compilers make loops of one entry, so that any order of the walk finds the same.
-    """
-    todo, seen, open_ = [(0, iter(then[0]))], {0}, {0}
-    while todo:
-        n, rest = todo[-1]
-        for m in rest:
-            if m in open_:
-                yield n, m
-            elif m not in seen:
-                seen.add(m)
-                open_.add(m)
-                todo.append((m, iter(then[m])))
-                break
-        else:
-            open_.remove(n)
-            todo.pop()
-
-
-def reached(last: int, head: int, before: list[list[int]]) -> frozenset[int]:
-    """The loop that begins at `head` and goes back from `last`: what leads to `last` without passing `head`."""
-    seen, todo = {head}, [last]
-    while todo:
-        n = todo.pop()
-        if n not in seen:
-            seen.add(n)
-            todo += before[n]
-    return frozenset(seen)
-
-
-def with_calls(loop: list[Instruction], code: Code) -> Iterator[Instruction]:
-    """The instructions of a loop and of the functions that it calls within the file; other calls as they are."""
-    todo, seen = list(loop), set[str]()
-    while todo:
-        instruction = todo.pop()
-        target = TARGET.match(instruction.operands) if instruction.op == "call" else None
-        if target and target[2] in code and not target[2].endswith("@plt"):
-            if target[2] not in seen:
-                seen.add(target[2])
-                todo += code[target[2]]
-        else:
-            yield instruction
-
-
-def scalar_loops(code: Code, kernel: str) -> list[list[str]]:
-    """The scalar operations of each innermost loop of a kernel that has some, and none of vectors."""
-    found = []
-    for name, function in code.items():
-        if (
-            name.partition(".")[0] != kernel
-        ):  # gcc names what it cuts off NAME.part, and what threads run NAME._omp_fn
-            continue
-        for loop in innermost_loops(function):
-            whole = list(with_calls(loop, code))
-            scalar = [
-                f"{i.op} {i.operands}"
-                for i in whole
-                if SCALAR.match(i.op) or (i.op == "call" and not NO_ARITHMETIC.search(i.operands))
-            ]
-            if scalar and not any(VECTOR.match(i.op) for i in whole):
-                found.append(scalar)
-    return found
-
-
-def kernels(make: Callable[[], Any]) -> list[UOp]:
-    """The bodies of the kernels that some code runs on the backend CPU; they are not run."""
-    bodies: dict[UOp, None] = {}
-
-    def link(plan: Plan) -> Callable[..., None]:
-        bodies.update(dict.fromkeys(plan.bodies))
-        return lambda memory, scalars: None
-
-    clear_plans()
-    with pytest.MonkeyPatch.context() as patch, override(settings, dev="CPU", check=0):
-        patch.setattr(get_backend("CPU"), "link", link)
-        make()
-        clear_plans()  # none of those that run nothing is found again
-    return list(bodies)
 
 
 def all_kernels(works: dict[str, Callable[[], Any]]) -> dict[str, list[UOp]]:
-    return {name: kernels(make) for name, make in works.items()}
+    """The kernels of each work, of which each has some."""
+    found = {name: plan_bodies(make) for name, make in works.items()}
+    assert [name for name, bodies in found.items() if not bodies] == []
+    return found
 
 
 def found_in(
@@ -178,10 +47,10 @@ def found_in(
     flat = {kernel.name: kernel for each in sources.values() for kernel in each}
     with override(c_settings, uop_cache=str(folder)):
         paths = dict(zip(flat, build(list(flat.values())), strict=True))
-    codes = {path: disassembled(path) for path in set(paths.values())}
+    codes = {path: machine_code["disassembled"](path) for path in set(paths.values())}
     assert all(name in codes[path] for name, path in paths.items())
     found = {
-        name: [loop for k in each for loop in scalar_loops(codes[paths[k.name]], k.name)]
+        name: [loop for k in each for loop in machine_code["scalar_loops"](codes[paths[k.name]], k.name)]
         for name, each in sources.items()
     }
     return {name: loops for name, loops in found.items() if loops}
@@ -249,7 +118,8 @@ MORE: dict[str, Callable[[], Any]] = {
     **{name: elementwise(name, 1001) for name in FUNCTIONS},
 }
 #: A step of training: options that make it small, and what those of its kernels store that have a scalar loop
-#: (docs/limits.md): the loss, of what the labels pick, and the three inputs of an attention, put side by side.
+#: (docs/limits.md): the loss, of what the labels pick, and the gradients of the three inputs of an attention,
+#: put side by side, of which that of the keys is transposed.
 MODELS: dict[str, tuple[list[str], set[str]]] = {
     "mlp": ([], {"f32[]"}),
     "gpt": (["--batch", "8"], {"f32[]", "f32[3, 8, 4, 64, 16]"}),
@@ -270,7 +140,7 @@ def test_nor_has_any_of_a_long_list(tmp_path: Path) -> None:
 def test_a_step_of_training_has_few(model: str, tmp_path: Path) -> None:
     options, left = MODELS[model]
     step = installed_models()[model].load()
-    bodies = {str(number): body for number, body in enumerate(kernels(lambda: step(options, model)))}
+    bodies = {str(number): body for number, body in enumerate(plan_bodies(lambda: step(options, model)))}
     found = found_in({number: [body] for number, body in bodies.items()}, tmp_path)
     values = [store.src[1] for number in found for store in bodies[number].src]
     assert {f"{value.dtype}{list(value.shape)}" for value in values} == left
@@ -312,9 +182,9 @@ LISTING = """
 
 
 def test_loops_are_found_in_a_listing() -> None:
-    """One within another that has a part behind the function, one that calls, and one that is entered in the middle."""
-    code = code_of(LISTING)
-    loops = sorted([i.at for i in loop] for loop in innermost_loops(code["k"]))
+    """One in another, with a part behind the function, one that calls, one that is entered in the middle."""
+    code = machine_code["code_of"](LISTING)
+    loops = sorted([i.at for i in loop] for loop in machine_code["innermost_loops"](code["k"]))
     assert loops == [[0x1005, 0x1009], [0x1013, 0x1017, 0x101A], [0x1028, 0x102C, 0x1030, 0x1034]]
-    found = sorted(sorted(op.split()[0] for op in loop) for loop in scalar_loops(code, "k"))
+    found = sorted(sorted(op.split()[0] for op in loop) for loop in machine_code["scalar_loops"](code, "k"))
     assert found == [["call", "mulsd"], ["divss"]]

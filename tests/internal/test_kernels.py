@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import runpy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, KernelSource, Machine, generate
-from uop_ir import Limits, Ops, Plan, UOp, get_backend, override, settings
+from uop_ir import Limits, Ops, UOp
 from uop_nn import AdamW, Gpt, GptConfig, Mlp, Module
-from uop_tensor import Tensor, clear_plans, jit, no_grad
+from uop_tensor import Tensor, jit, no_grad
 
 KNOWN = Path(__file__).with_name("kernels.json")
+plan_bodies: Callable[[Callable[[], Any], Limits], list[UOp]]
+plan_bodies = runpy.run_path(str(Path(__file__).with_name("plan_bodies.py")))["plan_bodies"]
 #: 32 bytes a vector, 16 registers, 2 threads.
 MACHINE, LIMITS = Machine(32, 16, 2), Limits(threads=2)
 HOW = f"""\
@@ -77,22 +80,10 @@ MODELS: dict[str, Callable[[], None]] = {"mlp": mlp, "gpt": gpt, "sample": sampl
 
 def kernels(model: str) -> dict[str, KernelSource]:
     """The kernels of a model's plans by number and outputs, in the order in which they first run."""
-    bodies: dict[UOp, None] = {}
-
-    def link(plan: Plan) -> Callable[..., None]:
-        bodies.update(dict.fromkeys(plan.bodies))
-        return lambda memory, scalars: None
-
-    clear_plans()
-    with pytest.MonkeyPatch.context() as patch, override(settings, dev="CPU", check=0):
-        patch.setattr(get_backend("CPU"), "limits", LIMITS)
-        patch.setattr(get_backend("CPU"), "link", link)
-        MODELS[model]()
-        clear_plans()  # none of those that run nothing is found again
-        return {
-            f"{number:02} {outputs(body)}": generate(body, Freedoms(), MACHINE)
-            for number, body in enumerate(bodies)
-        }
+    return {
+        f"{number:02} {outputs(body)}": generate(body, Freedoms(), MACHINE)
+        for number, body in enumerate(plan_bodies(MODELS[model], LIMITS))
+    }
 
 
 def outputs(body: UOp) -> str:
