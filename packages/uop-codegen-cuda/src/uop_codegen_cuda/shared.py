@@ -58,11 +58,12 @@ def check_shared(root: UOp) -> None:
             remedy="pad instead of a split with a rest; one output a kernel",
         )
     for r in order:
-        if r.op is Ops.RANGE and any(q.op is Ops.RANGE and q.arg[1] in OWN for q in r.src[0].toposort()):
+        uses = r.src[0].toposort() if r.op is Ops.RANGE else ()
+        for number, axis in (q.arg for q in uses if q.op is Ops.RANGE and q.arg[1] in OWN):
             raise ScheduleError(
-                f"shared memory, where the size of range {r.arg[0]} depends on the thread: not all threads would reach "
-                "its barriers",
-                remedy="a size that is the same for all threads of a block",
+                f"shared memory, where the size of range {r.arg[0]} depends on range {number}, {axis.value}: "
+                "not all values of that would reach its barriers",
+                remedy=f"a size that is the same for all values of range {number}",
             )
     block = _sizes(nests[0])
     for end, memory in filled.items():

@@ -139,14 +139,15 @@ def test_a_barrier_in_a_branch_is_refused() -> None:
         shape(branch(fill(A), read(A)))
 
 
-def test_a_loop_that_is_longer_for_some_threads_is_refused() -> None:
-    i = UOp.range(32, 0, AxisType.LOCAL)
+@pytest.mark.parametrize("axis", [AxisType.LOCAL, AxisType.UPCAST, AxisType.UNROLL])
+def test_a_loop_that_is_longer_for_some_values_of_an_axis_is_refused(axis: AxisType) -> None:
+    i = UOp.range(32, 0, axis)
     j, q = UOp.range(i + 1, 1, AxisType.REDUCE), UOp.range(32, 2, AxisType.LOCAL)
     tile = UOp.alloc(0, 32, dtypes.f32, AddrSpace.LOCAL)
     filled = tile.after(tile.index(q).store(memory(1, 32).index(q).load()).end(q))
     total = filled.index(j).load().reduce(Ops.ADD, 0, (j,))
     root = UOp.sink(UOp.param(0, 32, dtypes.f32).index(i).store(total).end(i))
-    with pytest.raises(ScheduleError, match="where the size of range 1 depends on the thread"):
+    with pytest.raises(ScheduleError, match=f"size of range 1 depends on range 0, {axis.value}"):
         check_shared(root)
 
 
