@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms, Schedule, ScheduleError
 from uop_codegen_cuda import CudaSource, check_kernel, generate, staging
-from uop_ir import DType, Ops, UOp, dtypes, index
+from uop_ir import DType, Ops, UOp, UopError, dtypes, index
 
 Check = Callable[..., CudaSource]
 Runner = Callable[..., list[npt.NDArray[Any]]]
@@ -36,6 +36,12 @@ def product(a: UOp, b: UOp, op: Ops = Ops.ADD) -> UOp:
     order = (*range(len(batch)), len(batch) + 1, len(batch))
     left, right = a.reshape((*batch, m, 1, k)), b.permute(order).reshape((*batch, 1, n, k))
     return (left * right).reduce(op, 1)
+
+
+def distances(m: int, n: int, k: int) -> UOp:
+    """The squares of the distances between m points and n others in k dimensions."""
+    apart = memory(1, m, 1, k).expand((m, n, k)) - memory(2, 1, n, k).expand((m, n, k))
+    return UOp.sink(memory(0, m, n).store((apart * apart).reduce(Ops.ADD, 1)))
 
 
 def matmul(m: int, n: int, k: int, dtype: DType = dtypes.f32) -> UOp:
@@ -87,6 +93,7 @@ KERNELS = {
     "into columns": into_columns(40, 64, 24),
     "f64": matmul(33, 47, 18, dtypes.f64),
     "i32": matmul(31, 64, 33, dtypes.i32),
+    "distances": distances(30, 47, 21),
     "greatest": UOp.sink(memory(0, 30, 47).store(product(memory(1, 30, 21), memory(2, 21, 47), Ops.MAX))),
 }
 
@@ -277,6 +284,59 @@ def test_other_fills(stages: str, barriers: int, check: Check) -> None:
 def test_an_illegal_fill_is_refused(body: UOp, schedule: str, message: str) -> None:
     with pytest.raises(ScheduleError, match=re.escape(message)):
         generate(body, EXACT, schedule=Schedule.parse(schedule))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message", "remedy"),
+    [
+        ("retype 0 local; retype 1 local", "4096 threads a block", "at most 1024"),
+        ("split 1 4 vector", "range 4 is vector", "upcast"),
+        ("retype 0 thread", "range 0 is thread", "global or local"),
+        ("split 0 8 local; retype 3 local; split 1 8 local; retype 5 local", "4 local axes", "at most 3"),
+        (
+            "split 0 8 global; retype 3 global; split 1 8 global; retype 5 global",
+            "4 global axes",
+            "at most 3",
+        ),
+        ("retype 1 local", "range 1, local, is not an outermost one", "reorder"),
+    ],
+    ids=["threads", "a vector", "threads of a CPU", "local axes", "global axes", "a thread within a loop"],
+)
+def test_a_launch_that_no_gpu_has_is_refused(schedule: str, message: str, remedy: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(message)) as caught:
+        generate(matmul(64, 64, 64), EXACT, schedule=Schedule.parse(schedule))
+    assert remedy in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "message"),
+    [
+        ((2, 65536, 2), "global", "65536 blocks along y"),
+        ((65536, 2, 2), "global", "65536 blocks along z"),
+        ((65, 2, 2), "local", "65 threads along z"),
+    ],
+    ids=["y", "z", "threads"],
+)
+def test_a_dimension_that_is_too_long_is_refused(shape: tuple[int, ...], axis: str, message: str) -> None:
+    body = UOp.sink(memory(0, *shape).store(memory(1, *shape) + 1.0))
+    retyped = "; ".join(f"retype {n} {axis}" for n in range(3))
+    with pytest.raises(ScheduleError, match=message):
+        generate(body, EXACT, schedule=Schedule.parse(retyped))
+
+
+@pytest.mark.parametrize("schedule", ["retype 0 local", [], 3])
+def test_a_schedule_of_another_type_is_refused(schedule: Any) -> None:
+    with pytest.raises(UopError, match=r"schedule is of type \w+, no Schedule") as caught:
+        generate(matmul(32, 32, 32), EXACT, schedule=schedule)
+    assert "Schedule.parse" in str(caught.value.remedy)
+
+
+def test_many_products_are_staged_where_the_first_dimension_holds_them() -> None:
+    """One tile a product, so that the batch is the only axis of blocks; with more tiles it is not the first."""
+    source = generate(batched(65536, 32, 32, 32), EXACT)
+    assert source.text.count("__shared__") == 2
+    assert [n.value for n in source.grid] == [65536, 1, 1]
+    assert "__shared__" not in generate(batched(65536, 128, 128, 32), EXACT).text
 
 
 def test_threads_that_may_not_come_to_a_barrier_are_refused() -> None:

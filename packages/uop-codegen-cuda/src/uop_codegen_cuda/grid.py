@@ -11,14 +11,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from math import prod
 
+from uop_codegen_c import ScheduleError
 from uop_ir import AddrSpace, AxisType, BackendError, Ops, UOp, index, toposort
 from uop_rewrite import bounds, graph_rewrite, linear, symbolic
 
 from .shared import fills
+from .staging import BLOCKS, DIMENSIONS
 
 #: What the index of a grid's axis is called.
 PREFIX = {AxisType.GLOBAL: "gidx", AxisType.LOCAL: "lidx"}
+#: Axes that CUDA text has not, and what to ask for instead.
+OF_A_CPU = {AxisType.VECTOR: "upcast", AxisType.THREAD: "global or local"}
+#: Threads of a block, at most, and blocks and threads along a dimension that allows fewer than others (CUDA C++
+#: Programming Guide, technical specifications per compute capability).
+MOST_THREADS = 1024
+MOST_ALONG = {"gidx1": BLOCKS, "gidx2": BLOCKS, "lidx2": 64}
+
+
+def check_grid(root: UOp) -> None:
+    """Raise ScheduleError for a program at loop level whose axes no launch has, or no thread can run."""
+    order = root.toposort()
+    nests = [_names(end) for end in (*root.src, *fills(order)) if end.op is Ops.END]
+    for r in filter(_is_range, order):
+        number, axis = r.arg
+        if axis in OF_A_CPU:
+            raise ScheduleError(
+                f"range {number} is {axis.value}, which CUDA has not", remedy=f"{OF_A_CPU[axis]} instead"
+            )
+        if axis in PREFIX and not any(r in names for names in nests):
+            raise ScheduleError(
+                f"range {number}, {axis.value}, is not an outermost one of a store",
+                remedy="a reorder with global and local axes first",
+            )
+    for axis, prefix in PREFIX.items():
+        count = max((sum(name.startswith(prefix) for name in names.values()) for names in nests), default=0)
+        if count > DIMENSIONS:
+            raise ScheduleError(
+                f"{count} {axis.value} axes", remedy=f"at most {DIMENSIONS}; make others loops"
+            )
+    sizes: dict[str, int] = {}
+    for r, name in (item for names in nests for item in names.items()):
+        sizes[name] = max(sizes.get(name, 1), bounds(r.src[0])[1])
+    threads = prod(n for name, n in sizes.items() if name.startswith(PREFIX[AxisType.LOCAL]))
+    if threads > MOST_THREADS:
+        raise ScheduleError(
+            f"{threads} threads a block",
+            remedy=f"at most {MOST_THREADS}; split a local axis, or make it global",
+        )
+    for name, most in MOST_ALONG.items():
+        if sizes.get(name, 1) > most:
+            unit = "blocks" if name.startswith(PREFIX[AxisType.GLOBAL]) else "threads"
+            raise ScheduleError(
+                f"{sizes[name]} {unit} along {'xyz'[int(name[-1])]}",
+                remedy=f"at most {most}; a reorder with the longest axis innermost of its kind",
+            )
 
 
 def to_grid(order: Sequence[UOp]) -> list[UOp]:

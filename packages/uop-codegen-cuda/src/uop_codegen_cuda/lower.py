@@ -10,15 +10,14 @@ from typing import ClassVar
 from uop_codegen_c import ORDER as C_ORDER
 from uop_codegen_c import Freedoms, Schedule, linearize, render
 from uop_codegen_c import lowering as c_lowering
-from uop_ir import UOp, call_params, format_uir
+from uop_ir import UOp, UopError, call_params, format_uir
 from uop_rewrite import Before, Pass, check_order, run_passes
 
 from .barriers import with_barriers
 from .dialect import CUDA, prelude
 from .grid import launch, to_grid
-from .mapping import independent, map_axes
+from .mapping import choose_mapping, map_axes
 from .shared import fills
-from .staging import stage_operands
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,10 @@ def generate(
     """A kernel, a closed SINK of STOREs at tensor level, as CUDA. Without a name, it is named by its content.
 
     It is mapped to the grid by a schedule that is given, or chosen. Raises BackendError where it has a type or an op
-    that CUDA has not, ScheduleError for a schedule that is not legal.
+    that CUDA has not, ScheduleError for a schedule that is not legal or asks for a launch that no GPU has, UopError for
+    one that is no Schedule.
     """
+    _check_type(schedule)
     *_, (_, root) = run_passes(body, lowering(freedoms or Freedoms(), schedule))
     order, shared = thread_program(root)
     params = call_params(body)
@@ -110,12 +111,20 @@ def generate(
     return CudaSource(name, whole, params, blocks, tuple(int(t.value) for t in threads), definitions)
 
 
+def _check_type(schedule: object) -> None:
+    if not isinstance(schedule, Schedule | None):
+        kind = type(schedule).__name__
+        raise UopError(
+            f"generate: schedule is of type {kind}, no Schedule",
+            remedy="Schedule.parse(text), or Schedule(actions)",
+        )
+
+
 def staging(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
     """The actions that are chosen to stage the operands of a kernel in shared memory; none where none are staged."""
     free = freedoms or Freedoms()
     at_loops = next(root for step, root in run_passes(body, lowering(free)) if step.name == "bounds")
-    found = stage_operands(at_loops) if free.optimize and independent(at_loops) else None
-    return found[0] if found is not None else Schedule()
+    return choose_mapping(at_loops, free)[0]
 
 
 def emit_cuda(body: UOp, freedoms: Freedoms) -> str:

@@ -14,6 +14,7 @@ from uop_codegen_c import Action, Freedoms, Reorder, Retype, Schedule, ScheduleE
 from uop_ir import AxisType, Ops, UOp, index
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
+from .grid import PREFIX, check_grid
 from .shared import check_shared, memory_of
 from .staging import BLOCKS, DIMENSIONS, contiguous, stage_operands
 
@@ -63,23 +64,26 @@ def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp
     if schedule is not None:
         new = apply_schedule(root, schedule, free)
         check_shared(new)
-        if not independent(root) and any(_on_grid(n) for n in new.toposort()):
+        check_grid(new)
+        if not independent(root) and any(n.op is Ops.RANGE and n.arg[1] in PREFIX for n in new.toposort()):
             raise ScheduleError(
                 "threads for elements of which one depends on another",
                 remedy="a schedule without global and local",
             )
         return new
-    staged = stage_operands(root) if free.optimize and independent(root) else None
+    return choose_mapping(root, free)[1]
+
+
+def choose_mapping(root: UOp, free: Freedoms) -> tuple[Schedule, UOp]:
+    """The actions that stage a program's operands, none where none are staged, and the program on the grid."""
+    if not (free.optimize and independent(root)):
+        return Schedule(), root
+    staged = stage_operands(root)
     if staged is not None:
-        return staged[1]
-    if free.optimize and independent(root):
-        for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:
-            root = apply_schedule(root, _nest(root, numbers))
-    return root
-
-
-def _on_grid(node: UOp) -> bool:
-    return node.op is Ops.RANGE and node.arg[1] in (AxisType.GLOBAL, AxisType.LOCAL)
+        return staged
+    for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:
+        root = apply_schedule(root, _nest(root, numbers))
+    return Schedule(), root
 
 
 def independent(root: UOp) -> bool:

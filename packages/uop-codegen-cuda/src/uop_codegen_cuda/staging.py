@@ -118,8 +118,8 @@ def stage_operands(root: UOp) -> tuple[Schedule, UOp] | None:
     if product is None or tile is None:
         return None
     high, wide = (_parts(size(o.axis), t) for o, t in zip((product.rows, product.columns), tile, strict=True))
-    blocks = [*map(size, product.others), high, wide]
-    if len([b for b in blocks if b > 1]) > DIMENSIONS or max(blocks[:-1]) > BLOCKS:
+    blocks = [n for n in (*map(size, product.others), high, wide) if n > 1]
+    if len(blocks) > DIMENSIONS or max(blocks[:-1], default=1) > BLOCKS:
         return None
     staging = Staging(root, product, tile)
     staging.run()
