@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,29 +97,33 @@ def test_a_program(
 
 
 def test_a_model(
-    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     searches: list[tuple[int, float]],
 ) -> None:
-    def step(arguments: list[str], prog: str) -> None:
-        print(prog, arguments)
+    ran = []
+
+    def run(*arguments: Any) -> None:
+        ran.append(arguments)
         CpuBackend().compile([total()])
 
-    entry = SimpleNamespace(name="small", load=lambda: step)
-    monkeypatch.setattr("uop_ir.cli.entry_points", lambda group: [entry])
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("uop_codegen_c.tune_command.run_python_or_model", run)
     assert tune_command(["--seconds", "7", "small", "--batch", "3"]) == 0
-    out, err = capsys.readouterr()
-    assert err == "uopc tune small ['--batch', '3']\n"
+    assert ran == [("small", ["--batch", "3"], "uopc tune")]
+    out = capsys.readouterr().out
     assert out.splitlines()[1].startswith(total().key[:12])
     assert out.splitlines()[2] == "1 kernels, 1 of them faster; each once: 2.000 ms before, 1.000 ms now"
     assert searches == [(4, 7)]
     assert look_up(total(), current_freedoms()) == replace(FOUND, width=4, limit=7)
-    with pytest.raises(
-        UopError, match=r"no file large, and no model .*give a Python program, or one of small"
-    ):
-        tune_command(["large"])
+
+
+def test_the_help_names_the_models(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uop_codegen_c.tune_command.installed_models", lambda: {"small": None, "large": None})
+    with pytest.raises(SystemExit):
+        tune_command(["--help"])
+    assert "training runs: small, large" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

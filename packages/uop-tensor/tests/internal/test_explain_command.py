@@ -1,7 +1,7 @@
 """uopc explain: a program is run, and its plans are explained. Week 5."""
 
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -57,23 +57,25 @@ def test_a_program_that_fails_or_is_not_there(tmp_path: Path) -> None:
         explain_command([])
 
 
-def test_a_model_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def model(arguments: list[str], prog: str) -> None:
+def test_a_model_by_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def run(*arguments: Any) -> None:
+        ran.append(arguments)
         clear_plans()
-        print(prog, arguments)
         (Tensor([1.0, 2.0]) * 2).sum().realize()
 
-    entry = SimpleNamespace(name="small", load=lambda: model)
-    monkeypatch.setattr("uop_ir.cli.entry_points", lambda group: [entry])
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("uop_tensor.explain_command.run_python_or_model", run)
     assert explain_command(["small", "--batch", "3"]) == 0
-    out, err = capsys.readouterr()
-    assert err == "uopc explain small ['--batch', '3']\n"
-    assert "kernel 0 stores reduce add f32[]" in out
-    with pytest.raises(UopError, match=r"no file large, and no model .* one of small"):
-        explain_command(["large"])
-    Path("small").write_text(PROGRAM)  # a file of that name comes first
-    explain_command(["small"])
-    assert capsys.readouterr().err == "7.0\n"
+    assert ran == [("small", ["--batch", "3"], "uopc explain")]
+    assert "kernel 0 stores reduce add f32[]" in capsys.readouterr().out
+
+
+def test_the_help_names_the_models(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = {"small": None, "large": None}
+    monkeypatch.setattr("uop_tensor.explain_command.installed_models", lambda: models)
+    with pytest.raises(SystemExit):
+        explain_command(["--help"])
+    assert "or a model: small, large" in " ".join(capsys.readouterr().out.split())
