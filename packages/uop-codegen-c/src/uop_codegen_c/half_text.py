@@ -1,7 +1,8 @@
 """Half text: vectors of the bits of f16s to floats and back, in integers, all lanes at once. Week 6.
 
-What they give is what `widen_helper` and `round_helper` of `ctext` give for each lane, bit for bit. Both halves of a
-choice are computed, and masks take one: with a lane by itself, and branches, a product and a sum took 7 times as long.
+What they give is what `widen_helper` and `round_helper` of `ctext` give for each lane, bit for bit. Both
+halves of a choice are computed, and masks take one: with a lane by itself, and branches, a product and a sum
+took 7 times as long.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .ctext import function, vector
 
 
 def widen_f16_helper(lanes: int) -> tuple[str, str]:
-    """A vector of the bits of f16s as floats. Those that are subnormal are multiples of 2**-24, as integers are of 1."""
+    """A vector of the bits of f16s as floats. Subnormal ones are multiples of 2**-24, integers of 1."""
     f, i, u = (vector(t, lanes) for t in (dtypes.f32, dtypes.i32, dtypes.u32))
     return function(
         f"f16_to_f32_x{lanes}", f, f"{vector(dtypes.f16, lanes)} h",

@@ -52,7 +52,7 @@ def work(end: UOp) -> int:
 
 @dataclass(frozen=True)
 class Loops:
-    """A loop nest as it is now: its END, or the store that stands in no loop, the loads from arguments, the reductions."""
+    """A loop nest as it is now: its END, or a store in no loop; its loads from arguments; its reductions."""
 
     end: UOp
     loads: tuple[UOp, ...]

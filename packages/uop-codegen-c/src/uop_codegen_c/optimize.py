@@ -1,10 +1,11 @@
 """Optimize: choose a schedule of axis actions for a kernel, from strides and sizes alone. Week 6.
 
-The choices, in order. Vectors go along the last output axis where the memory is contiguous along it. A reduction keeps
-a tile of accumulators in registers. An operand that many rows read is packed: the last axis is cut into pieces of the
-tile's width, and each is copied to local memory in the order of its use; else one that is contiguous along the
-reduction is staged whole, if it is read often enough. A reduction that no output axis can vectorize is split over
-lanes, and what is left of it over fewer, if it may be reassociated. The outermost output axis is shared by threads where the kernel is worth their start.
+The choices, in order. Vectors go along the last output axis where the memory is contiguous along it. A
+reduction keeps a tile of accumulators in registers. An operand that many rows read is packed: the last axis
+is cut into pieces of the tile's width, and each is copied to local memory in the order of its use; else one
+that is contiguous along the reduction is staged whole, if it is read often enough. A reduction that no output
+axis can vectorize is split over lanes, and what is left of it over fewer, if it may be reassociated. The
+outermost output axis is shared by threads where the kernel is worth their start.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Scheduler(Packing):
             self.tile(self.look(numbers), numbers, fixed, lanes)
 
     def without_vectors(self) -> None:
-        """Choose for what is no nest of the program, a store in no loop or one column that is left: its reductions."""
+        """Choose for what is no nest, a store in no loop or one column that is left: its reductions."""
         for place in range(len(self.root.src)):
             self.settle()
             now = self.root.src[place]

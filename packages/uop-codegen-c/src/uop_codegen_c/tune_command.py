@@ -1,4 +1,4 @@
-"""The command `uopc tune`: faster schedules for the kernels of a program or a model, found by timing and kept. Week 6."""
+"""The command `uopc tune`: faster schedules for kernels, of a program or a model, found by timing. Week 6."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEAD = f"{'kernel':<14}{'stores':<34}{'before':>11}{'after':>11}{'ratio':>7}  sc
 
 
 def tune_command(argv: list[str]) -> int:
-    """Search for faster schedules by timing, for a .uir file or the kernels that a program or a model runs; kept."""
+    """Search for faster schedules by timing, of a .uir file or the kernels of a program or a model; kept."""
     options = _parser().parse_args(argv)
     if options.width < 1 or options.seconds < 1:
         raise UopError(f"--width {options.width} --seconds {options.seconds}", remedy="at least 1")
@@ -53,7 +53,7 @@ def _tune_kernel(options: Namespace) -> None:
 
 
 def _tune_program(options: Namespace) -> None:
-    """Run a program or a step of a model, each of whose kernels is tuned when it is compiled, and print a table."""
+    """Run a program or a step of a model, each kernel of which is tuned as it is compiled; print a table."""
     known: dict[UOp, Find | Exception] = {}
     output = sys.stdout
 
@@ -79,7 +79,7 @@ def _tune_program(options: Namespace) -> None:
 
 
 def _stores(body: UOp) -> str:
-    """What a kernel stores: the operation of the last value, its dtype and shape, and how many there are besides."""
+    """What a kernel stores: the operation of the last value, its dtype and shape, and how many there are."""
     values = [n.src[1] for n in body.toposort() if n.op is Ops.STORE]
     op = values[-1].op.value
     if values[-1].op is Ops.REDUCE:

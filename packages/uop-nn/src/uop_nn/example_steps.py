@@ -1,4 +1,7 @@
-"""A step of training of each model that `uopc train` knows, on made-up data: what `uopc explain` and `uopc tune` run. Week 9."""
+"""A step of training of each model of `uopc train`, on made-up data. Week 9.
+
+`uopc explain` and `uopc tune` run it.
+"""
 
 from __future__ import annotations
 
