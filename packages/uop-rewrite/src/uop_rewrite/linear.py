@@ -229,10 +229,11 @@ def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
 
 
 def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
-    """Greatest multiple first; then products before plain terms, variables by name, ranges by number, and the others.
+    """Greatest multiple first; then products before plain terms, variables by name, ranges by number, the others.
 
-    Of these, the higher an index is, the later it comes: a sum that is computed from another one goes on where that
-    ends, so that both share what they have in common. What is still alike is ordered by content, whose digest costs more.
+    Of these, the higher an index is, the later it comes: a sum that is computed from another one goes on where
+    that ends, so that both share what they have in common. What is still alike is ordered by content, whose
+    digest costs more.
     """
     sizes = {abs(item[1]): item for item in terms}
     if len(sizes) == len(terms):

@@ -128,7 +128,8 @@ def _opposite(x: UOp, y: UOp) -> bool:
 def _shorter(n: UOp, z: UOp, o: UOp) -> UOp | None:
     """The choice by the negation of its condition, where that has fewer nodes; a mask stays one: z or a constant.
 
-    Sums of masks and what is read under them are recognized by that form. An index is not summed by it.
+    Sums of masks and what is read under them are recognized by that form. A computed index is neither, unless it reads
+    memory.
     """
     if o.op is Ops.CONST and (o.dtype is not dtypes.index or z.op is Ops.CONST or _impure(z)):
         return None
