@@ -14,6 +14,8 @@ from .bit_bounds import and_bounds, or_bounds, xor_bounds
 
 #: Operands that have so few values together are tried one by one.
 FEW = 64
+#: So many divisors are tried one by one: all of 8 bits.
+DIVISORS = 256
 
 
 class ValueSet(NamedTuple):
@@ -131,7 +133,7 @@ def modulo(x: ValueSet, y: ValueSet) -> ValueSet:
         return _modulo(x, y.offset)
     if x.size * y.size <= FEW:
         return enumerated(floor_mod, x, y)
-    if y.size <= FEW:
+    if y.size <= DIVISORS:
         return union(_modulo(x, q) for q in y.values())
     step = gcd(x.step, y.step, y.offset)
     if y.least > 0:

@@ -103,3 +103,12 @@ def test_a_choice_by_a_comparison_of_its_own_operands(kit: Any) -> None:
             assert found.max() <= greatest
     assert bounds((v < w).where(v, w)) == (-3, 5)
     assert bounds((v < w).where(w, v)) == (0, 9)
+
+
+def test_remainders_of_8_bits_are_tight() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(100):
+        (a, b), (c, d) = np.sort(random.integers(-128, 128, (2, 2))).tolist()
+        x, y = np.arange(a, b + 1)[:, None], np.arange(c, d + 1)
+        found = np.where(y == 0, x, x % np.where(y == 0, 1, y))
+        assert sets.modulo(sets.value_set(a, b), sets.value_set(c, d))[:2] == (found.min(), found.max())
