@@ -12,7 +12,7 @@ from itertools import count
 
 from uop_ir import AxisType, Ops, UOp, index
 
-from .loops import CLOSING, next_slot
+from .loops import AFTER, ALLOC, CLOSING, next_slot
 
 #: The axes that END and REDUCE lose here.
 EXPANDED = {
@@ -52,34 +52,37 @@ def _close(node: UOp, slots: Iterator[int]) -> UOp:
             lanes = _size(r)
             bodies = [b.substitute({r: UOp(Ops.STACK, [index(i) for i in range(lanes)])}) for b in bodies]
         else:
-            scratch = [_scratch_in(b, r) for b in bodies]
+            found = [_inside(b, r) for b in bodies]
             bodies = [
-                _copy(b, r, i, own, slots)
-                for i in range(_size(r))
-                for b, own in zip(bodies, scratch, strict=True)
+                _copy(b, r, i, *f, slots) for i in range(_size(r)) for b, f in zip(bodies, found, strict=True)
             ]
     if node.op is Ops.END:
         return _together([b.end(*kept) for b in bodies])
     return _fold(node.arg[0], [_reduce(b, node, kept) for b in bodies], lanes)
 
 
-def _scratch_in(body: UOp, r: UOp) -> list[UOp]:
-    """The scratch memory that stands inside of a range."""
-    inside = [
-        node.src[0]
-        for node in body.toposort()
-        if node.op is Ops.AFTER and node.src[0].op is Ops.ALLOC and r in node.src[1:]
-    ]
-    return list(dict.fromkeys(inside))
+def _inside(body: UOp, r: UOp) -> tuple[list[UOp], list[UOp]]:
+    """What stands on a range, in order, and the scratch memory that stands in it."""
+    order = body.toposort()
+    scratch = {n.src[0] for n in order if n.op is AFTER and n.src[0].op is ALLOC and r in n.src[1:]}
+    above = {r, *scratch}
+    out = []
+    for node in order:
+        if not above.isdisjoint(node.src):
+            above.add(node)
+            out.append(node)
+    return out, [n for n in order if n in scratch]
 
 
-def _copy(body: UOp, r: UOp, value: int, scratch: list[UOp], slots: Iterator[int]) -> UOp:
+def _copy(body: UOp, r: UOp, value: int, inside: list[UOp], scratch: list[UOp], slots: Iterator[int]) -> UOp:
     """The body at one value of an upcast range, from the second on with scratch memory of its own."""
-    own: dict[UOp, UOp] = {r: index(value)}
+    new: dict[UOp, UOp] = {r: index(value)}
     for memory in scratch if value else ():
         arg = memory.arg
-        own[memory] = UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
-    return body.substitute(own)
+        new[memory] = UOp.alloc(next(slots), arg.size, arg.dtype, arg.addrspace)
+    for node in inside:
+        new[node] = node.replace(src=[new.get(s, s) for s in node.src])
+    return new.get(body, body)
 
 
 def _together(effects: list[UOp]) -> UOp:
