@@ -246,6 +246,34 @@ def test_what_follows_from_a_mask_by_more_than_intervals_needs_no_guard() -> Non
     assert next(stages(body, Freedoms(), "guard")) == ("guard", body)
 
 
+def test_what_fills_a_memory_is_guarded_as_what_reads_it() -> None:
+    fill = UOp.range(8, 3)
+    scratch = UOp.alloc(0, 6, dtypes.f32, AddrSpace.LOCAL)
+
+    def hard(r: UOp) -> UOp:
+        return (r - 2) * (r - 9) < 1
+
+    filled = scratch.index(fill - 2, hard(fill)).store(MEMORY.index(fill - 2, hard(fill)).load()).end(fill)
+    nest = OUT.index(R).store(scratch.after(filled).index(R - 2, hard(R)).load()).end(R)
+    with pytest.raises(BoundsError):
+        text(nest)
+    assert text(nest, since="guard")
+
+
+def test_a_lane_that_is_masked_out_is_not_read() -> None:
+    r = UOp.range(3, 3)
+    lanes = UOp(Ops.STACK, [index(i) for i in range(4)])
+    for valid, wanted in {
+        lanes < 2: "{data1[0], data1[1], 0, 0}",
+        (r < 2) & (lanes > 0): "{0, val0 ? data1[1] : 0, val0 ? data1[2] : 0, val0 ? data1[3] : 0}",
+        (r < 2) & (lanes < 4): "ridx3 < 2 ? load_f32x4(data1 + 0) : (f32x4){0}",
+        lanes < 4: "load_f32x4(data1 + 0)",
+        lanes < 0: "{0.0f, 0.0f, 0.0f, 0.0f}",
+        UOp.param(2, 4, dtypes.bool).index(lanes).load(): "{val0[0] ? data1[0] : 0, val0[1] ? data1[1] : 0, ",
+    }.items():
+        assert wanted in text(OUT.index(r * 4 + lanes).store(MEMORY.index(lanes, valid).load()).end(r))
+
+
 def test_a_condition_holds_up_to_its_end() -> None:
     guard, store = UOp(Ops.IF, (R < 4,)), MEMORY.index(R * 4).store(UOp.const(dtypes.f32, 0.0))
     sources = [n for n in UOp.sink(guard, store).toposort() if n.op not in (Ops.IF, Ops.STORE, Ops.SINK)]

@@ -14,14 +14,13 @@ from .ctext import NARROW, SCALAR, function, round_helper, widen_helper
 #: The flags of our own compilations that decide bits and speed, without those that make a shared object.
 PROGRAM_FLAGS = tuple(flag for flag in FLAGS if flag not in ("-fPIC", "-shared"))
 COMMAND = f"cc {' '.join((*PROGRAM_FLAGS, OPENMP))} -march=native"
-#: Plain `cc -Wall -Werror` takes the text too: pragmas of OpenMP mean nothing where it is off, no vector crosses the
-#: border of a file, and each index is in range where its mask is true.
+#: Plain `cc -Wall -Werror` takes the text too: pragmas of OpenMP mean nothing where it is off, and no vector crosses
+#: the border of a file.
 QUIET = """\
 #ifndef _OPENMP
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #endif
 #pragma GCC diagnostic ignored "-Wpsabi"
-#pragma GCC diagnostic ignored "-Warray-bounds"
 """
 
 Helpers = list[tuple[str, str]]

@@ -166,7 +166,7 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
             if valid is None
             else Text(f"{r.text(valid).within(CONDITION)} ? {text} : ({t}){{0}}", CHOICE)
         )
-    if step is not None and step[1] == 1 and step[0] in r.anywhere:
+    if step is not None and step[1] == 1 and step[0] in r.anywhere and step[0].op is not Ops.CONST:
         first = r.name(dtypes.index, 1, r.text(step[0]).text)
         elements = [f"{base}[{first}+{lane}]" for lane in range(lanes)]
     else:
@@ -174,12 +174,25 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
     if node.dtype is dtypes.bool:
         elements = [f"-{e}" for e in elements]
     if valid is not None:
-        mask = r.text(valid).text
-        if valid.shape and valid.op is not Ops.LOAD:
-            mask = r.name(dtypes.bool, lanes, mask)
-        tests = [f"{mask}[{i}]" if valid.shape else f"({mask})" for i in range(lanes)]
-        elements = [f"{m} ? {e} : 0" for m, e in zip(tests, elements, strict=True)]
+        elements = [_element(c, e) for c, e in zip(_lane_tests(r, valid, lanes), elements, strict=True)]
     return Text(f"({t}){{{', '.join(elements)}}}", UNARY)
+
+
+def _lane_tests(r: Renderer, valid: UOp, lanes: int) -> list[str]:
+    """Under which condition each lane is loaded."""
+    if valid.op is Ops.STACK:
+        return [r.text(lane).within(CONDITION) for lane in valid.src]
+    mask = r.text(valid)
+    if not valid.shape:
+        return [mask.within(CONDITION)] * lanes
+    name = mask.text if mask.text.isidentifier() else r.name(dtypes.bool, lanes, mask.text)
+    return [f"{name}[{lane}]" for lane in range(lanes)]
+
+
+def _element(condition: str, element: str) -> str:
+    """What is loaded under a condition. gcc warns of an element outside of an array, even where that is `0`."""
+    known = {"0": "0", "1": element}
+    return known.get(condition, f"{condition} ? {element} : 0")
 
 
 def _value(r: Renderer, node: UOp) -> None:
