@@ -67,6 +67,7 @@ SCHEDULES = [
     "split 0 3 loop; pad 1 4; split 1 4 loop; reorder (3, 5, 4, 6); hold 2 (4, 6); retype 7 upcast; retype 8 vector",
     "hold 2 (1,); split 0 4 upcast; split 1 4 vector",
     "pad 1 2; hold 2 (1,); split 3 2 vector; split 2 2 unroll; retype 0 thread",
+    "pad 2 2; split 2 2 warp; retype 3 group",
 ]
 
 
@@ -101,6 +102,7 @@ def test_an_action_keeps_the_values(schedule: str, run_cpu: Callable[..., Any]) 
         ("split 0 0 loop", "factor 0"),
         ("split 0 2 reduce", "range 0 is of a store: no reduce"),
         ("split 2 2 thread", "range 2 is of a reduction: no thread"),
+        ("split 0 2 group", "range 0 is of a store: no group"),
         ("split 0 2 thread", "range 4 is not the outermost loop"),
         ("split 1 4 vector; split 4 2 upcast", "range 4 is a vector already"),
         ("split 1 3 vector", "3 lanes of range 1"),
@@ -153,7 +155,8 @@ def test_what_would_be_too_much_is_refused(schedule: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule", ["split 0 2 vector", "split 0 2 upcast", "split 0 5 loop", "retype 0 unroll"]
+    "schedule",
+    ["split 0 2 vector", "split 0 2 upcast", "split 0 5 loop", "split 0 4 warp", "retype 0 unroll"],
 )
 @pytest.mark.parametrize("dtype", [dtypes.i32, dtypes.f32], ids=str)
 def test_without_the_freedom_only_sums_of_integers_are_reordered(schedule: str, dtype: DType) -> None:

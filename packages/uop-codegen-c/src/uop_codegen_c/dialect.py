@@ -44,7 +44,9 @@ class Dialect:
 
     `opening(name, arguments, order)` opens the kernel of a linear program; the arguments are those of its CALL, in
     order. `words` gives C words their spelling here, `special` gives the text of each SPECIAL by its name. The threads
-    of a block wait for each other at `barrier`, and share the scratch memory of these slots; C has no blocks.
+    of a block wait for each other at `barrier`, and share the scratch memory of the slots `shared`; C has no blocks. That
+    of the slots `lanes` has an element in a register of each lane of a warp: `lane(register, position)` is the text of
+    the element at a position, which is the register itself where it is the lane's own.
     """
 
     language: str
@@ -53,6 +55,8 @@ class Dialect:
     special: Mapping[str, str] = field(default_factory=dict)
     barrier: str = ""
     shared: frozenset[int] = frozenset()
+    lanes: frozenset[int] = frozenset()
+    lane: Callable[[str, UOp], str] = lambda register, position: register
 
     def spell(self, text: str) -> str:
         """A text of C in this language."""

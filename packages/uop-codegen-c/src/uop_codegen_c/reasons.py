@@ -60,6 +60,8 @@ AXES = {
     (AxisType.GLOBAL, False): "{size} blocks of a GPU",
     (AxisType.LOCAL, False): "{size} threads of a block of a GPU",
     (AxisType.WARP, False): "{size} lanes of a warp of a GPU",
+    (AxisType.WARP, True): "{size} lanes of a warp of a GPU, which add up by shuffles",
+    (AxisType.GROUP, True): "{size} warps of a GPU, which add up through shared memory",
 }
 
 

@@ -9,11 +9,13 @@ from .loops import CLOSING, all_ranges, memory_of, open_ranges
 
 #: What the ranges of a store may become, and those of a reduction.
 STORED = frozenset(AxisType) - {AxisType.REDUCE, AxisType.GROUP}
-REDUCED = frozenset({AxisType.REDUCE, AxisType.UNROLL, AxisType.UPCAST, AxisType.VECTOR})
+REDUCED = frozenset(
+    {AxisType.REDUCE, AxisType.UNROLL, AxisType.UPCAST, AxisType.VECTOR, AxisType.WARP, AxisType.GROUP}
+)
 #: Axes that are no loops in the C: a range of such a type has a constant size.
 COPIED = frozenset({AxisType.UNROLL, AxisType.UPCAST, AxisType.VECTOR})
 #: Axes whose sums are kept apart and added behind the loop, in another order.
-APART = frozenset({AxisType.UPCAST, AxisType.VECTOR})
+APART = frozenset({AxisType.UPCAST, AxisType.VECTOR, AxisType.WARP, AxisType.GROUP})
 #: The most lanes of a vector, and the most copies that the ranges around a value may make of it.
 MOST_LANES, MOST_COPIES = 64, 1024
 #: Bytes of scratch memory, which is on the stack, that staged operands may take in all.

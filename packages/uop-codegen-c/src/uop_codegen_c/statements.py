@@ -60,7 +60,9 @@ def _endif(r: Renderer, node: UOp) -> None:
 
 
 def _nothing(r: Renderer, node: UOp) -> None:
-    if node.op is Ops.ALLOC and node.arg.addrspace is AddrSpace.LOCAL:
+    if node.op is Ops.ALLOC and node.arg.slot in r.dialect.lanes:
+        r.texts[node] = Text(f"lane{node.arg.slot}")
+    elif node.op is Ops.ALLOC and node.arg.addrspace is AddrSpace.LOCAL:
         shared = "__shared__ " if node.arg.slot in r.dialect.shared else ""
         t = shared + ctext.SCALAR[node.arg.dtype]
         r.line(f"{t} buf{node.arg.slot}[{max(node.arg.size, 1)}] __attribute__((aligned(64)));")
@@ -91,6 +93,9 @@ def _store(r: Renderer, node: UOp) -> None:
         return
     guard = place.src[2] if len(place.src) == 3 else None
     base = r.text(memory).text
+    if _of_lanes(r, memory):
+        r.line(f"{r.type(memory.dtype, 1)} {base} = {text};")
+        return
     position = place.src[1]
     step = None if lanes == 1 else stride(position)
     if guard is not None and (guard.shape or step is None) and lanes > 1:
@@ -110,6 +115,11 @@ def _store(r: Renderer, node: UOp) -> None:
     if guard is not None:
         r.depth -= 1
         r.line("}")
+
+
+def _of_lanes(r: Renderer, memory: UOp) -> bool:
+    """Whether each lane of a warp has an element of some memory in a register."""
+    return memory.op is Ops.ALLOC and memory.arg.slot in r.dialect.lanes
 
 
 def _register(dtype: DType, lanes: int) -> DType:
@@ -134,6 +144,12 @@ def _load(r: Renderer, node: UOp) -> None:
     lanes = length(node)
     if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.REG:
         r.texts[node] = _accumulator(r, memory, lanes)
+        return
+    if _of_lanes(r, memory):
+        element = r.dialect.lane(r.text(memory).text, place.src[1])
+        # lanes exchange values together: where a value that all get is used, some may have no part
+        alone = place.src[1].op is not Ops.CONST and r.uses[node] == 1
+        r.texts[node] = Text(element if alone else r.name(node.dtype, 1, element))
         return
     if lanes == 1:
         element = f"{r.text(memory).text}[{r.text(place.src[1]).text}]"
