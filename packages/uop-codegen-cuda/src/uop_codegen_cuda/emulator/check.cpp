@@ -69,6 +69,18 @@ static void check_lanes(unsigned mask, unsigned lane, unsigned line)
         report("mask", 0, line, "the value of lane %u, which the mask %#x does not name", lane, mask);
 }
 
+/* A lane that is not there has no value, nor one that has ended; and groups of lanes are powers of two. */
+static void check_source(unsigned lane, int width, unsigned line)
+{
+    const unsigned place = current / WARP * WARP + lane;
+    if (place >= count)
+        report("mask", 0, line, "the value of lane %u, in a warp of %u lanes", lane, count % WARP);
+    else if (threads[place].state == DONE)
+        report("mask", 0, line, "the value of lane %u, which has ended", lane);
+    if (width < 1 || width > WARP || (width & (width - 1)))
+        report("mask", 0, line, "groups of %d lanes, which is no power of two up to %d", width, WARP);
+}
+
 extern "C" void emu_atomic(int begins) { in_atomic = begins != 0; }
 
 /* What Python asks. */

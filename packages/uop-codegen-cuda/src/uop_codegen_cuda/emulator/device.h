@@ -35,7 +35,7 @@ void emu_warp_barrier(unsigned mask, unsigned line);
 unsigned emu_lane(void);
 /* All lanes of the mask give a value; then each takes that of a lane, and none goes on before all have. */
 void emu_give(const void *value, unsigned size, unsigned mask, unsigned line);
-void emu_take(void *value, unsigned size, unsigned lane, unsigned mask, unsigned line);
+void emu_take(void *value, unsigned size, unsigned lane, int width, unsigned mask, unsigned line);
 unsigned emu_ballot(int predicate, unsigned mask, unsigned line);
 void emu_atomic(int begins);
 const char *emu_launch(void (*kernel)(void *const *), void *const *args, const long long *launch,
@@ -60,35 +60,35 @@ static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 template <class T> static inline T __ldg(const T *place) { return *place; }
 
 /* A group of `width` lanes begins at a multiple of it; a lane that looks past its group gets its own value. */
-template <class T> static inline T emu_exchange(unsigned mask, T value, int lane, unsigned line)
+template <class T> static inline T emu_exchange(unsigned mask, T value, int lane, int width, unsigned line)
 {
     T found;
     emu_give(&value, sizeof value, mask, line);
-    emu_take(&found, sizeof found, lane, mask, line);
+    emu_take(&found, sizeof found, lane, width, mask, line);
     return found;
 }
 
 template <class T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, EMU_LINE)
 {
-    return emu_exchange(mask, value, ((int)emu_lane() & ~(width - 1)) | (lane & (width - 1)), line);
+    return emu_exchange(mask, value, ((int)emu_lane() & ~(width - 1)) | (lane & (width - 1)), width, line);
 }
 
 template <class T> static inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, EMU_LINE)
 {
     const int self = (int)emu_lane(), from = self - (int)by;
-    return emu_exchange(mask, value, from < (self & ~(width - 1)) ? self : from, line);
+    return emu_exchange(mask, value, from < (self & ~(width - 1)) ? self : from, width, line);
 }
 
 template <class T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, EMU_LINE)
 {
     const int self = (int)emu_lane(), from = self + (int)by;
-    return emu_exchange(mask, value, from > (self | (width - 1)) ? self : from, line);
+    return emu_exchange(mask, value, from > (self | (width - 1)) ? self : from, width, line);
 }
 
 template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, EMU_LINE)
 {
     const int self = (int)emu_lane(), from = self ^ bits;
-    return emu_exchange(mask, value, from > (self | (width - 1)) ? self : from, line);
+    return emu_exchange(mask, value, from > (self | (width - 1)) ? self : from, width, line);
 }
 
 /* Atomic operations: one thread runs at a time, so that each is a plain one that says what it is. */

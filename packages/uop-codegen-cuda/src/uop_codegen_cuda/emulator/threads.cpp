@@ -58,6 +58,7 @@ static void check_block_end(void);
 static void check_barrier(unsigned ended);
 static void check_meeting(unsigned begin, unsigned mask);
 static void check_lanes(unsigned mask, unsigned lane, unsigned line);
+static void check_source(unsigned lane, int width, unsigned line);
 static void check_stuck(unsigned waiting);
 
 /* The numbers from 0 in an order. */
@@ -173,10 +174,13 @@ extern "C" void emu_give(const void *value, unsigned size, unsigned mask, unsign
     meet(mask, line, false);
 }
 
-extern "C" void emu_take(void *value, unsigned size, unsigned lane, unsigned mask, unsigned line)
+extern "C" void emu_take(void *value, unsigned size, unsigned lane, int width, unsigned mask, unsigned line)
 {
-    if (checking)
+    lane %= WARP;
+    if (checking) {
         check_lanes(mask, lane, line);
+        check_source(lane, width, line);
+    }
     memcpy(value, threads[current / WARP * WARP + lane].value, size);
     meet(mask, line, false);
 }
