@@ -222,6 +222,37 @@ def test_several_optimizers_are_one() -> None:
     np.testing.assert_array_equal(matrix.numpy(), alone.numpy())
 
 
+def test_a_rate_that_is_set_between_jitted_steps() -> None:
+    p = Tensor(np.zeros(2, np.float32), requires_grad=True)
+    vector, matrix = (Tensor(np.zeros(shape, np.float32), requires_grad=True) for shape in (2, (1, 1)))
+    one, both = SGD([p], lr=1.0), CombinedOptimizer(SGD([vector], lr=1.0), SGD([matrix], lr=0.5))
+
+    @jit
+    def step() -> None:
+        (p.sum() + vector.sum() + matrix.sum()).backward()
+        for optimizer in (one, both):
+            optimizer.step()
+            optimizer.zero_grad()
+
+    step()
+    one.lr = both.lr = 0.25
+    step()
+    assert [one.lr, both.lr, both.optimizers[1].lr] == [0.25, 0.25, 0.125]
+    assert [p.tolist(), vector.tolist(), matrix.tolist()] == [[-1.25, -1.25], [-1.25, -1.25], [[-0.625]]]
+
+    @jit
+    def alone() -> None:
+        p.sum().backward()
+        one.step()
+        one.zero_grad()
+
+    for rate in (0.5, 0.125, 0.0625):
+        one.lr = rate
+        alone()
+    assert alone.traces == 1
+    assert p.tolist() == [-1.9375, -1.9375]
+
+
 def test_what_an_optimizer_refuses() -> None:
     p = Tensor(START, requires_grad=True)
     wrong: list[tuple[Callable[[], object], str]] = [
@@ -245,6 +276,10 @@ def test_what_an_optimizer_refuses() -> None:
         (lambda: Muon([Tensor(START[0], requires_grad=True)]), r"Muon is for matrices.*\(3,\).*AdamW"),
         (lambda: CombinedOptimizer(SGD([p]), SGD([p])), "one parameter twice"),
         (lambda: CombinedOptimizer(SGD([p], lr=0.0)), "rate above 0"),
+        (lambda: CombinedOptimizer(), "at least one optimizer"),
+        (lambda: SGD([p], lr=cast(Any, "fast")), "lr must be at least 0 and finite, not 'fast'"),
+        (lambda: setattr(SGD([p]), "lr", -1.0), "lr must be at least 0 and finite, not -1.0"),
+        (lambda: Adam([p], betas=cast(Any, 0.9)), "betas must be two numbers, not 0.9"),
         (lambda: AdamW([p]).step(), "no parameter has a gradient"),
     ]
     for make, message in wrong:

@@ -1,6 +1,8 @@
 """jit: a name, attribute or item that is bound to another tensor, outside of the function or within it. Week 5."""
 
+import copy
 import gc
+import pickle
 import weakref
 from collections.abc import Callable
 from functools import partial, wraps
@@ -266,3 +268,96 @@ def test_a_tensor_in_the_place_and_at_the_address_of_one_that_is_gone() -> None:
         same = box["w"].reshape(1)
     assert same.item() == number
     assert again > 0
+
+
+RATE = 1.0
+
+
+def at_rate(x: Tensor) -> Tensor:
+    return x * RATE
+
+
+class Scaled:
+    shift = 0.0
+
+    def __init__(self) -> None:
+        self.scale, self.mode, self.calls, self.parts = 2.0, "plus", 0, {"gain": 1.0}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        y: Tensor = at_rate(x) * self.doubled * self.parts["gain"] + self.shift
+        if self.mode == "plus":
+            return y
+        return -y
+
+    @property
+    def doubled(self) -> float:
+        return 2 * self.scale
+
+
+def test_numbers_and_strings_of_objects_that_the_function_reads() -> None:
+    global RATE
+    model = Scaled()
+    f = jit(lambda x: model(x))
+    assert [ask(f), ask(f), f.traces, model.calls] == [4, 4, 1, 1]
+    model.scale = 0.5
+    assert ask(f) == 1
+    model.parts["gain"] = 8.0
+    assert ask(f) == 8
+    model.mode = "minus"
+    assert ask(f) == -8
+    try:
+        Scaled.shift, RATE = 1.0, 0.5
+        assert [ask(f), ask(f), f.traces] == [-5, -5, 5]
+    finally:
+        Scaled.shift, RATE = 0.0, 1.0
+    assert ask(f) == -8
+    traces, model.calls, model.scale = f.traces, 10, float("0.5")  # only counted; another object, but equal
+    assert [ask(f), f.traces] == [-8, traces]
+    for number in range(50):  # a number may come to stand where the one before it was
+        model.scale = number + 0.25
+        assert ask(f) == -16 * (number + 0.25)
+
+
+def test_lists_that_grow() -> None:
+    tensors, numbers = list[Tensor](), [1.0]
+    f = jit(lambda x: sum((t * x for t in tensors), start=x) * sum(numbers))
+    assert ask(f) == 1
+    tensors.append(Tensor([2.0]))
+    assert ask(f) == 3
+    numbers.append(1.0)
+    assert [ask(f), ask(f), f.traces] == [6, 6, 3]
+
+
+@pytest.mark.parametrize("how", ["name", "attribute"])
+def test_a_number_that_the_function_changes_and_reads(how: str) -> None:
+    steps, state = 0, SimpleNamespace(steps=0)
+
+    def f(x: Tensor) -> Any:
+        nonlocal steps
+        if how == "name":
+            steps += 1
+            return x / steps
+        state.steps += 1
+        return x / state.steps
+
+    with pytest.raises(JitError, match="f reads the number steps and changes it"):
+        jit(f)(Tensor([1.0]))
+
+
+class Weighted:
+    def __init__(self) -> None:
+        self.weight = Tensor([2.0])
+        self.run = jit(self.times)
+
+    def times(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])  # noqa: S301
+def test_a_copy_of_an_object_computes_from_its_own_tensors(duplicate: Callable[[Weighted], Weighted]) -> None:
+    first = Weighted()
+    assert ask(first.run) == 2
+    second = duplicate(first)
+    second.weight = Tensor([3.0])
+    assert [ask(first.run), ask(second.run), ask(first.run), first.run.traces] == [2, 3, 2, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,8 @@ class Lion(Optimizer):
         return named("exp_avg", self.mean)
 
 
-def check_betas(betas: tuple[float, float]) -> None:
-    """Raise OptimizerError for a weight of a moving average that is not in [0, 1)."""
+def check_betas(betas: Any) -> None:
+    """Raise OptimizerError unless two weights of moving averages are given, both in [0, 1)."""
+    check("betas", betas, isinstance(betas, tuple | list) and len(betas) == 2, "two numbers")
     for number, beta in enumerate(betas):
         check(f"betas[{number}]", beta, 0 <= beta < 1, "in [0, 1)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,21 @@ class Optimizer:
             raise OptimizerError(
                 "a tensor to optimize does not require a gradient", remedy="set requires_grad"
             )
-        check("lr", lr, 0 <= lr < math.inf, "at least 0 and finite")
-        self.lr = lr
+        check_rate(lr)
+        self._lr = lr
+        # As data, not as a constant of the graph: another rate is then the same program, and jit looks it up.
+        self._rate = Tensor(np.asarray(lr, np.float32))
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of each step that is given none. Raises OptimizerError, when set, as a new optimizer."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        check_rate(lr)
+        self._lr = lr
+        self._rate.assign(np.asarray(lr, np.float32))
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -81,8 +95,7 @@ class Optimizer:
         parameter has a gradient.
         """
         gradients = with_gradients("step", self.parameters)
-        rate = self.lr if lr is None else lr
-        # A number as data, not as a constant of the graph: another rate is then the same program.
+        rate = self._rate if lr is None else lr
         rate = rate if isinstance(rate, Tensor) else Tensor(np.asarray(rate, np.float32))
         self.begin_step()
         for index, parameter, gradient in gradients:
@@ -148,16 +161,35 @@ class SGD(Optimizer):
 class CombinedOptimizer(Optimizer):
     """Several optimizers as one, each for parameters of its own: Muon for matrices beside AdamW for all else.
 
-    A rate that is given to `step` is that of the first; those of the others keep their ratio to it.
+    A rate that is given to `step`, or set, is that of the first; those of the others keep their ratio to it.
     """
 
     def __init__(self, *optimizers: Optimizer) -> None:
+        """Raises OptimizerError for no optimizers, for a parameter that several have, and for a first rate of 0."""
+        if not optimizers:
+            raise OptimizerError("a combined optimizer needs at least one optimizer")
         super().__init__([p for optimizer in optimizers for p in optimizer.parameters], optimizers[0].lr)
-        if self.lr == 0:
+        self.optimizers = optimizers
+        self._check_first(self.lr)
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the first one. Raises OptimizerError for one that is not above 0, when it is set."""
+        return self.optimizers[0].lr
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        check_rate(lr)
+        self._check_first(lr)
+        rates = [lr * (optimizer.lr / self.lr) for optimizer in self.optimizers]
+        for optimizer, rate in zip(self.optimizers, rates, strict=True):
+            optimizer.lr = rate
+
+    def _check_first(self, lr: float) -> None:
+        if lr == 0:
             raise OptimizerError(
                 "the first of several optimizers needs a rate above 0: others are ratios of it"
             )
-        self.optimizers = optimizers
 
     def step(self, lr: float | Tensor | None = None) -> None:
         """Raises OptimizerError if one of the optimizers has no parameter with a gradient."""
@@ -170,6 +202,11 @@ class CombinedOptimizer(Optimizer):
             for number, optimizer in enumerate(self.optimizers)
             for name, tensor in optimizer.state_dict().items()
         }
+
+
+def check_rate(lr: Any) -> None:
+    """Raise OptimizerError for what is no learning rate."""
+    check("lr", lr, isinstance(lr, Real) and 0 <= float(lr) < math.inf, "at least 0 and finite")
 
 
 def check(name: str, value: object, fits: bool, what: str) -> None:

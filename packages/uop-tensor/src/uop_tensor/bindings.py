@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from inspect import getattr_static, isdatadescriptor
 from itertools import chain
-from operator import attrgetter, itemgetter
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
 from uop_ir import UOp
 
-from .static import code_names, functions_of
+from .constants import Constants, attributes, cell_reader, items, names_around
+from .static import SCALARS, functions_of
+from .structure import identity
 from .tensor import Tensor
 
 #: How many objects are looked through, and how many items of each.
@@ -41,9 +42,11 @@ class Bindings:
         self._functions = functions_of(function)
         self._watches: list[_Watch] = []
         self._ids: list[int] = []
+        self._scalars: dict[int, Any] = {}
         self._alive: dict[int, weakref.ref[Tensor]] = {}
         self._count = 0
         self._kept: list[Any] = []
+        self.constants = Constants(function)
         waiting: list[Any] = [function, *self._functions]
         seen = set(map(id, waiting))
         for owner in waiting:  # it grows
@@ -93,15 +96,21 @@ class Bindings:
                 if named and id(child) not in leads and not isinstance(child, Tensor):
                     self._kept.append(child)  # an id is that of one object as long as it lives
         flags = {key: names for key, x in objects.items() if (names := _flags(x))}
+        for place, keys, reader in self.constants.unchanged():
+            if reader is attributes:
+                objects[id(place)] = place
+                flags[id(place)] = [*dict.fromkeys((*flags.get(id(place), ()), *keys))]
+            else:
+                self._watches.append((_held(place), reader(keys)))
         for key, (place, keys) in places.items():
             if key in flags and _are_attributes(place, keys):
                 flags[key] += keys  # one look at an object takes half as long as two
             else:
                 self._watches.append((_held(place), _reader(place, keys)))
         for key, names in flags.items():
-            self._watches.append((_held(objects[key]), _attributes(names)))
+            self._watches.append((_held(objects[key]), attributes(names)))
         self._edges.clear()
-        self._ids = [*map(id, chain.from_iterable(self._read()))]
+        self._know([*chain.from_iterable(self._read())])
         self._count = len(self._alive)
         return bool(self._watches)
 
@@ -110,9 +119,27 @@ class Bindings:
         if len(self._alive) != self._count:
             return False
         try:
-            return [*map(id, chain.from_iterable(self._read()))] == self._ids
-        except (KeyError, IndexError, AttributeError, ValueError):  # it is gone
+            found = [*chain.from_iterable(self._read())]
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError):  # it is gone
             return False
+        if [*map(id, found)] == self._ids:
+            return True
+        # a number that is equal may be another object
+        kept = self._scalars
+        for number, (value, known) in enumerate(zip(found, self._ids, strict=True)):
+            if id(value) != known and (
+                number not in kept
+                or not isinstance(value, SCALARS)
+                or identity(value) != identity(kept[number])
+            ):
+                return False
+        self._know(found)
+        return True
+
+    def _know(self, found: list[Any]) -> None:
+        """Take what is watched for what it has to be. Of a number or string, which is kept, no other one has the id."""
+        self._ids = [*map(id, found)]
+        self._scalars = {number: v for number, v in enumerate(found) if isinstance(v, SCALARS)}
 
     def _read(self) -> list[Any]:
         """What is watched, as it is now. Raises an error for what is gone."""
@@ -159,15 +186,9 @@ def _all_edges(x: Any) -> Iterator[_Edge]:
 
 
 def _names_of(function: FunctionType) -> Iterator[_Edge]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield cell, name, cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    around = function.__globals__
     # functions of this package hold no one's tensors
-    if not str(around.get("__name__")).startswith(f"{__package__}."):
-        yield from ((around, name, around[name]) for name in code_names(function.__code__) if name in around)
+    own = str(function.__globals__.get("__name__")).startswith(f"{__package__}.")
+    yield from (edge for edge in names_around(function) if not own or isinstance(edge[0], CellType))
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     yield from ((None, None, default) for default in defaults)
 
@@ -181,13 +202,9 @@ def _now(place: Any, key: Any) -> object:
 
 def _reader(place: Any, keys: list[Any]) -> Callable[[Any], Any]:
     if isinstance(place, CellType):
-        return lambda cell: (cell.cell_contents,)
-    items = itemgetter(*keys, *keys[: len(keys) == 1])  # of one key it would give no tuple
-    return items if isinstance(place, list | dict) else lambda x: items(x.__dict__)
-
-
-def _attributes(names: list[str]) -> Callable[[Any], Any]:
-    return attrgetter(*names, *names[: len(names) == 1])
+        return cell_reader(keys)
+    read = items(keys)
+    return read if isinstance(place, list | dict) else lambda x: read(x.__dict__)
 
 
 def _flags(x: Any) -> list[str]:

@@ -83,6 +83,10 @@ class Jitted(Generic[P, R]):
             self.captures.popitem(last=False)
         return replay
 
+    def __reduce__(self) -> Any:
+        """A copy, also one from a pickle, has traces of its own: those of this one read the tensors around this one."""
+        return Jitted, (self.function, self._static, self._sizes)
+
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[..., R]:
         """As a method, it is jitted for each object by itself: what it reads of the object is part of the trace.
 

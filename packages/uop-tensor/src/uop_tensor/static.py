@@ -107,7 +107,15 @@ def functions_of(function: Callable[..., Any]) -> list[FunctionType]:
 
 def code_names(code: CodeType) -> set[str]:
     """The names of code and of the functions within it: of globals, and of attributes too."""
-    return set(code.co_names).union(*map(code_names, _codes(code)))
+    return set[str]().union(*(part.co_names for part in codes(code)))
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Code, and that of the functions within it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from codes(part)
 
 
 def _value(cell: Any) -> object:
@@ -120,17 +128,9 @@ def _value(cell: Any) -> object:
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
     """The global names that code and the functions within it read, and the names around it that they store to."""
     read, stored = set[str](), set[str]()
-    for instruction in dis.get_instructions(code):
+    for instruction in (step for part in codes(code) for step in dis.get_instructions(part)):
         if instruction.opname == "LOAD_GLOBAL":
             read.add(instruction.argval)
         elif instruction.opname in ("STORE_GLOBAL", "STORE_DEREF"):
             stored.add(instruction.argval)
-    for inner in _codes(code):
-        inner_read, inner_stored = _names(inner)
-        read |= inner_read
-        stored |= inner_stored
     return read, stored
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    return (c for c in code.co_consts if isinstance(c, CodeType))

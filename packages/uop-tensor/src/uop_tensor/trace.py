@@ -204,10 +204,18 @@ def _result(tensor: Tensor, number: Mapping[int, int], outside: Mapping[int, Cap
 def _refuse_rebound(
     name: str, bindings: Bindings, outside: Mapping[int, Captured], values: list[UOp]
 ) -> None:
-    """Raise JitError for another tensor in the place of one that is used: by what is computed, or for that other one."""
+    """Raise JitError for another tensor in the place of one that is used: by what is computed, or for that other one;
+    and for another number in the place of one that the function reads.
+    """
     changed = bindings.changed()
     new = [found.uop for _, _, _, found in changed if isinstance(found, Tensor)]
     used = set(toposort([*values, *new])) if changed else set()
+    numbers = bindings.constants.changed()
+    if numbers:
+        raise JitError(
+            f"{name} reads the number {numbers[0]} and changes it, which a replay would not",
+            remedy="keep it in a tensor and assign that, or make it an argument",
+        )
     for _, key, old, _ in changed:
         if base(outside[id(old)].placeholder) in used:
             raise JitError(

@@ -57,7 +57,10 @@ class Scalar:
         if not isinstance(found, int | float):
             raise TensorError(f"jit: {found!r} is no real number")
         if dtype.is_float:
-            return float(found)
+            try:
+                return float(found)
+            except OverflowError:  # as an integer beside a tensor of floats
+                return math.copysign(math.inf, found)
         if type(found) is not int:
             raise TensorError(
                 f"jit: {found!r} in place of an int", remedy="give the base or the exponent as a float"
