@@ -131,6 +131,32 @@ def test_a_checkpoint_within_a_checkpoint_and_one_of_several_results() -> None:
         checkpoint(lambda t: 1.0, x)
 
 
+@custom_gradient
+def halved(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """x * x, whose gradient is taken for x * g."""
+    return x * x, lambda g: x * g
+
+
+RULED: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
+    "erfinv": (lambda x: (x * 0.5).erfinv() * 3, (4,)),
+    "custom_gradient": (lambda x: halved(x * 2).exp(), (4,)),
+    "within another": (lambda x: halved(halved(x + 1)), (4,)),
+    "conv1d": (lambda x: (x * x).conv1d(x[:, :, :3]).conv1d(x[:, :, :2]), (1, 1, 9)),
+}
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_a_checkpoint_keeps_gradients_that_have_a_rule_of_their_own(name: str) -> None:
+    function, shape = RULED[name]
+    x = Tensor(np.random.default_rng(3).uniform(-0.9, 0.9, shape))
+    seconds = []
+    for y in (function(x), checkpoint(function, x)):
+        (slope,) = y.gradient(x, seed=y.ones_like())
+        seconds.append([slope, *slope.gradient(x, seed=slope.ones_like())])
+    for wanted, found in zip(*seconds, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+
+
 def test_a_checkpoint_draws_the_same_numbers_again() -> None:
     manual_seed(3)
     x = Tensor(np.ones(50))

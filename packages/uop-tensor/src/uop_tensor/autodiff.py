@@ -11,7 +11,7 @@ from uop_ir import Ops, Param, UOp, dtypes
 
 from .errors import TensorError
 from .gradient import gradient
-from .graph import OWN_RULE, stored, with_gradient_of
+from .graph import OWN_RULE, stored, substituted, with_gradient_of
 from .tensor import Tensor
 
 #: From the gradient of a result to that of each argument: a tensor where there is one argument; None for no gradient.
@@ -88,7 +88,7 @@ def checkpoint(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 
 
 def _recomputed(value: Tensor, kept: dict[UOp, UOp]) -> Tensor:
-    again = value.uop.substitute(kept) if value.uop not in kept else value.uop
+    again = substituted(value.uop, kept) if value.uop not in kept else value.uop
     return value if again is value.uop else value._of(with_gradient_of(value.uop, again))
 
 

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from uop_ir import Ops, UOp, dtypes, sizes, toposort
 
 from . import compose
 from .creation import count
 from .errors import TensorError
-from .graph import OWN_RULE, broadcast_to, fold, is_constant, is_detached, known_device, stored, sum_to
+from .graph import (
+    OWN_RULE,
+    Gradients,
+    Rule,
+    broadcast_to,
+    fold,
+    is_constant,
+    is_detached,
+    known_device,
+    stored,
+    sum_to,
+)
 from .memory import numel
 from .promotion import accumulator
-
-Gradients: TypeAlias = "tuple[UOp | None, ...]"
-Rule: TypeAlias = "Callable[[UOp, UOp], Gradients]"
 
 
 def gradient(outputs: Sequence[UOp], seeds: Sequence[UOp], inputs: Sequence[UOp]) -> list[UOp | None]:

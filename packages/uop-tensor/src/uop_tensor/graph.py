@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
 
 from uop_ir import AddrSpace, Ops, UOp, dtypes
 
 from .promotion import accumulator
+
+#: For each operand of a node the gradient, None where none flows; and how it follows from the node and its gradient.
+Gradients: TypeAlias = "tuple[UOp | None, ...]"
+Rule: TypeAlias = "Callable[[UOp, UOp], Gradients]"
 
 #: In the memo of an AFTER: its rule, where it is not that all goes to the second source.
 OWN_RULE = "tensor.rule"
@@ -70,6 +74,29 @@ def with_gradient_of(x: UOp, *through: UOp) -> UOp:
     of `x`. The scheduler keeps the value and drops the rest.
     """
     return UOp(Ops.AFTER, (detach(x), *through))
+
+
+def substituted(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
+    """`root.substitute(mapping)` that keeps rules of gradients: nodes made anew have those of what they stand for."""
+    new = dict(mapping)
+    for node in root.toposort(gate=lambda n: n not in mapping):
+        if node not in new:
+            src = tuple([new[s] for s in node.src])
+            new[node] = node if src == node.src else node.replace(src=src)
+            if new[node] is not node and OWN_RULE in node.memo:
+                new[node].memo[OWN_RULE] = _elsewhere(node.memo[OWN_RULE], mapping)
+    return new[root]
+
+
+def _elsewhere(rule: Rule, mapping: Mapping[UOp, UOp]) -> Rule:
+    """A rule for a node in a graph in which others were replaced: also those that the rule itself knows."""
+    kept = {value: value for value in mapping.values()}
+
+    def ruled(node: UOp, g: UOp) -> Gradients:
+        known = {**mapping, **kept, node: node, g: g}
+        return tuple([None if own is None else substituted(own, known) for own in rule(node, g)])
+
+    return ruled
 
 
 def shape_of(x: UOp) -> tuple[int, ...]:
