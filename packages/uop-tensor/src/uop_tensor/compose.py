@@ -16,6 +16,7 @@ import numpy as np
 
 from uop_ir import DType, Ops, UOp, dtypes
 
+from .graph import OWN_RULE, with_gradient_of
 from .promotion import SIGNED
 
 P = ParamSpec("P")
@@ -97,10 +98,13 @@ def log(x: UOp) -> UOp:
     return x.alu(Ops.LOG2) * math.log(2)
 
 
+@wide
 def cos(x: UOp) -> UOp:
-    """1 - 2 sin(x/2)^2: x/2 is exact, so large arguments are as good as those of SIN."""
-    half_sine = wide(lambda v: (v * 0.5).alu(Ops.SIN))
-    return wide(lambda v: 1 - 2 * half_sine(v) * half_sine(v))(x)
+    """1 - 2 sin(x/2)^2: x/2 is exact, so large arguments are as good as those of SIN. Its gradient is -sin(x)."""
+    half_sine = (x * 0.5).alu(Ops.SIN)
+    node = with_gradient_of(1 - 2 * half_sine * half_sine, x)
+    node.memo[OWN_RULE] = lambda node, g: (None, -(g * x.alu(Ops.SIN)))
+    return node
 
 
 @wide

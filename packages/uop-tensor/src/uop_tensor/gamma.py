@@ -12,6 +12,7 @@ from uop_ir import Ops, UOp, dtypes
 
 from . import compose
 from .compose import polynomial
+from .transcendental import sine_of_quarter_turns
 
 #: lgamma(t) / ((t - 1) (t - 2)) in t - 3/2 for t from 1 to 2: relative error 2**-54.
 _LGAMMA = (
@@ -52,7 +53,7 @@ def lgamma(x: UOp) -> UOp:
     left = y < 0
     value = _lgamma(left.where(1 - y, y))
     # the reflection: gamma(y) gamma(1 - y) = pi / sin(pi y)
-    sine = compose.absolute((_past_whole(left.where(y, 0.5)) * math.pi).alu(Ops.SIN))
+    sine = compose.absolute(sine_of_quarter_turns(2 * _past_whole(left.where(y, 0.5))))
     mirrored = (math.log(math.pi) - compose.log(sine)) - value
     infinite = y.eq(-math.inf)
     return infinite.where(y.const_like(math.inf), left.where(mirrored, value)).cast(x.dtype)
@@ -63,9 +64,9 @@ def digamma(x: UOp) -> UOp:
     y = x.cast(dtypes.f64)
     left = y < 0
     value = _digamma(left.where(1 - y, y))
-    rest = _past_whole(left.where(y, 0.5))
-    # cos(pi r) = sin(pi (1/2 - |r|)), which is exact near its zero
-    tangent = (rest * math.pi).alu(Ops.SIN) / ((0.5 - compose.absolute(rest)) * math.pi).alu(Ops.SIN)
+    rest = 2 * _past_whole(left.where(y, 0.5))
+    # cos(pi/2 r) = sin(pi/2 (1 - |r|)), which is exact near its zero
+    tangent = sine_of_quarter_turns(rest) / sine_of_quarter_turns(1 - compose.absolute(rest))
     pole = tangent.eq(0)
     mirrored = value - y.const_like(math.pi) / pole.where(tangent.const_like(math.nan), tangent)
     return left.where(mirrored, value).cast(x.dtype)

@@ -7,23 +7,11 @@ import math
 from uop_ir import DType, Ops, UOp, dtypes
 
 from .threefry import Words, draw
+from .transcendental import sine_of_quarter_turns
 
 #: How many random bits a number from [0, 1) has: as many as are exact in its dtype.
 _DIGITS = {dtypes.f64: 53, dtypes.f32: 24, dtypes.f16: 11, dtypes.bf16: 8}
 _LOW = (1 << 32) - 1
-
-
-def _sine_terms(count: int) -> list[float]:
-    """The Taylor coefficients of sin(pi/2 x) / x in x*x."""
-    quarter = math.pi / 2
-    terms = [quarter]
-    for k in range(1, count):
-        terms.append(-terms[-1] * quarter * quarter / (2 * k * (2 * k + 1)))
-    return terms
-
-
-#: On [-1, 1] what follows is below 2**-30 and 2**-59.
-_SINE = {dtypes.f32: _sine_terms(7), dtypes.f64: _sine_terms(11)}
 
 
 def unit(n: int, dtype: DType, device: str | None) -> UOp:
@@ -52,10 +40,7 @@ def normal(n: int, dtype: DType, device: str | None) -> UOp:
     u = (first >> first.const_like(1)).bitcast(signed).cast(inner)
     u = u.maximum(u.const_like(0.5)) * scale
     v = second.bitcast(signed).cast(inner) * scale
-    square, sine = v * v, v.const_like(0)
-    for term in reversed(_SINE[inner]):
-        sine = sine * square + term
-    return (u.alu(Ops.LOG2) * (-2 * math.log(2))).alu(Ops.SQRT) * (sine * v)
+    return (u.alu(Ops.LOG2) * (-2 * math.log(2))).alu(Ops.SQRT) * sine_of_quarter_turns(v)
 
 
 def below(n: int, limit: int, device: str | None) -> UOp:
