@@ -1,12 +1,12 @@
 """jit: gradients that a function leaves in `grad` are what they are without jit. Week 5."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from uop_tensor import Tensor, jit
+from uop_tensor import Tensor, TensorError, jit, no_grad
 
 
 def plain(f: Any) -> Any:
@@ -106,3 +106,31 @@ def test_a_step_that_uses_its_gradients_up_leaves_none() -> None:
         step(Tensor([1.0]))
         assert w.grad is None
     assert step.traces == 1
+
+
+def test_backward_from_outside_through_a_result_is_refused() -> None:
+    w = Tensor([2.0], requires_grad=True)
+    inside = jit(lambda x: (x * w, x + 1))
+
+    def gradient_of(loss: Tensor) -> Any:
+        w.grad = None
+        loss.backward()
+        return cast(Any, w).grad.item()
+
+    for _ in range(3):  # also where the memory of a dropped result is used again
+        scaled, constant = inside(Tensor([3.0]))
+        with pytest.raises(TensorError, match=r"comes from a jitted function .*within that function"):
+            (scaled * scaled + w).backward()
+        assert w.grad is None
+        assert [gradient_of(constant * w), gradient_of(scaled.detach() * w)] == [4, 6]
+        w.grad = None
+    with no_grad():
+        scaled, _ = inside(Tensor([3.0]))
+    assert gradient_of(scaled * w) == 6
+
+    @jit
+    def step(x: Tensor) -> Tensor:
+        loss = (x * w).sum()
+        return loss.backward()
+
+    assert gradient_of(w * step(Tensor([3.0]))) == 6  # that of the loss was taken within

@@ -70,6 +70,9 @@ class Creation(Rearrange):
         wanted = sizes("full", (shape,))
         if isinstance(value, np.generic):
             dtype, value = dtype or from_numpy(value.dtype), value.item()
+        weak = getattr(value, "_weak", None)
+        if weak is not None:  # a number that a jitted function is given
+            return cls._of(broadcast_to(weak.node(dtype or DEFAULT[weak.kind]), wanted))
         if type(value) not in DEFAULT:
             raise TensorError(
                 f"full: {type(value).__name__} is no number", remedy="give a bool, int or float"

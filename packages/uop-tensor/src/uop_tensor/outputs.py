@@ -31,8 +31,11 @@ Entry = tuple[UOp, UOp, Any]
 class Output:
     """The memory of one result."""
 
-    def __init__(self, backend: Backend, size: int, dtype: DType, shape: tuple[int | UOp, ...]) -> None:
-        self._backend, self._size, self._dtype, self._shape = backend, size, dtype, shape
+    def __init__(
+        self, backend: Backend, size: int, dtype: DType, shape: tuple[int | UOp, ...], cut: bool
+    ) -> None:
+        """`cut`: the result depends on a parameter, to which `backward` would not come from here."""
+        self._backend, self._size, self._dtype, self._shape, self._cut = backend, size, dtype, shape, cut
         self._lent: list[Entry] = [self._new()]
         self._alone: tuple[int, ...] = ()
         self.take()  # nobody holds it: it tells how many references that makes
@@ -53,7 +56,10 @@ class Output:
             lent.append(entry)
             if references == (self._alone or references) and "tensor.kept" not in buffer.memo:
                 self._alone = references
-                buffer.memo.pop("tensor.cut", None)  # what was there may have been cut off from `backward`
+                if self._cut:
+                    buffer.memo["tensor.cut"] = True
+                else:  # what was there may have been cut off, by realize
+                    buffer.memo.pop("tensor.cut", None)
                 return value, buffer, memory
         del lent[: 1 - WATCHED]  # they are kept: no business of ours
         value, buffer, memory = entry = self._new()
@@ -62,4 +68,6 @@ class Output:
 
     def _new(self) -> Entry:
         buffer = new_buffer(self._backend, self._size, self._dtype)
+        if self._cut:
+            buffer.memo["tensor.cut"] = True
         return view(buffer, self._shape), buffer, buffer.memo["memory"]

@@ -35,8 +35,8 @@ class Replay:
     `sources`, one a BUFFER of the program: the number of an argument, a captured value, or a BUFFER that the
     trace has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside,
     or the type and shape of a new tensor; those come first among the stored values, whose shapes are
-    `shapes`, in order. Then come the new values of the arguments in `assigned`, then gradients, then the
-    states. `scalars` are the numbers that the program reads, by name. `seed` and `drawn`: what the function
+    `shapes`, in order; `cut` tells of each new tensor whether it depends on a parameter. Then come the new values
+    of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the program reads, by name. `seed` and `drawn`: what the function
     does to the stream of random numbers. `bindings`: where the function finds its tensors.
     """
 
@@ -46,6 +46,7 @@ class Replay:
     states: Sequence[State]
     result: Tree
     results: Sequence[Result]
+    cut: Sequence[bool]
     assigned: Sequence[int]
     grads: Sequence[GradLeft]
     scalars: Mapping[str, Scalar]
@@ -78,9 +79,12 @@ class Replay:
                 self._around.append((place, self._captured.index(source)))
             elif source is not None:
                 self._memory[place] = handle(source)
-        for home, shape in list(zip(homes, self.shapes, strict=True))[: len(homes) - len(self.states)]:
-            param = plan.inputs[home]
-            self._outputs.append((home, Output(self.program.backend, param.arg.size, param.dtype, shape)))
+        given = list(zip(homes, self.shapes, strict=True))[: len(homes) - len(self.states)]
+        for number, (home, shape) in enumerate(given):
+            param, cut = plan.inputs[home], number < len(self.cut) and self.cut[number]
+            self._outputs.append(
+                (home, Output(self.program.backend, param.arg.size, param.dtype, shape, cut))
+            )
         self._numbers = [self.scalars.get(p.arg.name, p.arg.name) for p in plan.scalars]
 
     def used(self) -> set[int]:

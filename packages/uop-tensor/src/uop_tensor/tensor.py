@@ -184,8 +184,8 @@ class Tensor(Reading):
         leaves = [n for n in nodes if n in by_node]
         if any("tensor.cut" in n.memo for n in nodes if n not in by_node):
             raise TensorError(
-                "backward: a tensor on the way to a parameter was realized before",
-                remedy="call backward before realize, or detach the tensor",
+                "backward: a tensor on the way to a parameter was realized before, or comes from a jitted function",
+                remedy="call backward before realize, or within that function, or detach the tensor",
             )
         if not leaves:
             raise TensorError(

@@ -70,7 +70,8 @@ def _trace(
             )
         number = {id(a): i for i, a in enumerate(arguments)}
         results = [_result(t, number, outside) for t in result.tensors]
-        values = [t.uop for t, r in zip(result.tensors, results, strict=True) if isinstance(r, tuple)]
+        made_anew = [t for t, r in zip(result.tensors, results, strict=True) if isinstance(r, tuple)]
+        values, cut = [t.uop for t in made_anew], [t._feeds_backward() for t in made_anew]
         _refuse_symbolic(name, values)
         changed = [t for t in capture.assignments.values() if isinstance(t, Tensor)]
         assigned = [number[id(t)] for t in changed if id(t) in number]
@@ -81,7 +82,7 @@ def _trace(
         values += [t.uop for t in states]
         _refuse_rebound(name, bindings, outside, values)
     scalars.close()
-    del args, kwargs, changed, grads
+    del args, kwargs, changed, grads, made_anew
     _refuse_new_state(name, capture, [*result.tensors, *arguments], set(outside))
     first = {id(outside[id(t)]): t for t in reversed(states)}
     shared = [t for t in states if first[id(outside[id(t)])] is not t]
@@ -103,6 +104,7 @@ def _trace(
         [State(outside[id(t)], weakref.ref(t)) for t in states],
         Tree(result.structure, (), result.numbers),
         results,
+        cut,
         assigned,
         [g for g, _ in left],
         scalars.scalars,
