@@ -197,8 +197,11 @@ def test_argument_that_is_also_state() -> None:
     for _ in range(2):
         before = w.numpy()
         out = step(w)
-        np.testing.assert_array_equal(out.numpy(), before)
+        np.testing.assert_array_equal(out.numpy(), before + before[::-1])
         np.testing.assert_array_equal(w.numpy(), before + before[::-1])
+        out = step(w.reshape(2))  # another tensor of the same value, and a value stays
+        np.testing.assert_array_equal(out.numpy(), before + before[::-1])
+        w.assign(before)
 
 
 def test_argument_that_is_assigned() -> None:

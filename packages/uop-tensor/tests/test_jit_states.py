@@ -139,3 +139,28 @@ def test_random_programs(seed: int) -> None:
         if world.random.random() < 0.3:
             world.check()
     world.check()
+
+
+def test_an_argument_that_is_a_state_under_another_name() -> None:
+    first, second = Tensor([1.0]), Tensor([10.0])
+    states = [first, second]
+
+    def f(x: Tensor) -> Any:
+        before = x * 1
+        first.assign(first + 1)
+        return before, x * 1, x
+
+    jitted = jit(f)
+    for given in (Tensor([5.0]), first, Tensor([6.0]), first, second, first):
+        before = given.item()
+        old, new, same = jitted(given)
+        assert [old.item(), new.item()] == [before, before + (given is first)]
+        assert same is given
+    assert [jitted.traces, *(s.item() for s in states)] == [2, 7, 10]
+
+    @jit
+    def through(x: Tensor) -> Tensor:
+        x.assign(x * 2)
+        return second + 0
+
+    assert [through(Tensor([1.0])).item(), through(second).item(), through(second).item()] == [10, 20, 40]

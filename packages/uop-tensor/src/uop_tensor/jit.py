@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import update_wrapper
 from inspect import signature
 from types import MethodType
@@ -63,6 +63,8 @@ class Jitted(Generic[P, R]):
                 replay = self._trace(key, given or self._flatten(args, kwargs))
             elif len(self.captures) > 1:
                 self.captures.move_to_end(key)
+            if replay.assigns and (same := replay.found_around(tensors)):
+                replay = self._of_same(key, same, given or self._flatten(args, kwargs))
             result: R = replay.run(tensors, numbers)
             return result
         finally:
@@ -71,10 +73,18 @@ class Jitted(Generic[P, R]):
     def _flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         return flatten(self.__name__, (args, kwargs) if self._mark is None else self._mark(args, kwargs))
 
-    def _trace(self, key: object, given: Tree) -> Replay:
+    def _of_same(self, key: object, same: Sequence[int], given: Tree) -> Replay:
+        """The replay for arguments of which those of the numbers `same` are tensors that the function finds by itself
+        too: one that it assigns is, under both names, what it was assigned.
+        """
+        key = key, *[(i, id(given.tensors[i])) for i in same]
+        replay = self.captures.get(key)
+        return replay if replay is not None and replay.valid() else self._trace(key, given, same)
+
+    def _trace(self, key: object, given: Tree, same: Sequence[int] = ()) -> Replay:
         end_work()
         try:
-            replay = trace(self.__name__, self.function, given)
+            replay = trace(self.__name__, self.function, given, same=same)
         finally:
             begin_work()
         self.captures[key] = replay
@@ -169,7 +179,7 @@ def jit(
     shapes: one trace, and kernels compiled once, serve them all. No result's shape may depend on one.
 
     Tensors that the function closes over are looked up at each call; those that it assigns are updated in
-    place. A tensor that is an argument has the value with which the call began. Gradients that the function
+    place. An argument that is one of these is that tensor, as without jit. Gradients that the function
     leaves in `grad` are left by each call, unless it has also assigned the tensor. What else Python does
     happens once, in the trace.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -57,6 +58,9 @@ class Replay:
     def __post_init__(self) -> None:
         """Look up once what each call would look up: where each input of the plan comes from, and each scalar."""
         self._captured = [s for s in self.sources if isinstance(s, Captured)]
+        self.assigns = bool(self.states or self.assigned)
+        captured = [*self._captured, *(state.captured for state in self.states)] if self.assigns else []
+        self._refs = {id(tensor): weakref.ref(tensor) for c in captured for tensor in c.alive()}
         self.outside = Outside(self._captured, self.states)
         self._kinds = [r[0] for r in self.results if isinstance(r, tuple)]
         self._only_new = len(self._kinds) == len(self.results) and not self.assigned and not self.grads
@@ -86,6 +90,10 @@ class Replay:
                 (home, Output(self.program.backend, param.arg.size, param.dtype, shape, cut))
             )
         self._numbers = [self.scalars.get(p.arg.name, p.arg.name) for p in plan.scalars]
+
+    def found_around(self, given: Sequence[Tensor]) -> list[int]:
+        """The numbers of the arguments that the function finds by itself, too."""
+        return [i for i, t in enumerate(given) if id(t) in self._refs and self._refs[id(t)]() is t]
 
     def used(self) -> set[int]:
         """The ids of the tensors around the function that it uses."""

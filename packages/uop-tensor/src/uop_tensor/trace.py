@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,16 +28,22 @@ from .tensor import Tensor
 from .weak import Number, Scalars
 
 
-def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool = False) -> Replay:
+def trace(
+    name: str,
+    function: Callable[..., Any],
+    given: Tree,
+    exported: bool = False,
+    same: Collection[int] = (),
+) -> Replay:
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
-    For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are
+    The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are
     dropped. Raises JitError for what cannot be replayed; all tensors are then what they were before, and
     under the names that they had.
     """
     bindings = Bindings(function)
     try:
-        replay = _trace(name, function, given, exported, bindings)
+        replay = _trace(name, function, given, exported, bindings, same)
     except BaseException:
         bindings.restore()
         raise
@@ -47,13 +53,18 @@ def trace(name: str, function: Callable[..., Any], given: Tree, exported: bool =
 
 
 def _trace(
-    name: str, function: Callable[..., Any], given: Tree, exported: bool, bindings: Bindings
+    name: str,
+    function: Callable[..., Any],
+    given: Tree,
+    exported: bool,
+    bindings: Bindings,
+    same: Collection[int],
 ) -> Replay:
     device = next((t.device for t in given.tensors), None) or get_backend().name
     scalars = Scalars(name)
     with tracing(name) as capture, _placeholders(device, capture) as outside:
         grads = [(t, t.grad) for t in alive() if isinstance(t, Tensor) and id(t) in outside]
-        arguments = [_argument(t, device) for t in given.tensors]
+        arguments = [t if i in same else _argument(t, device) for i, t in enumerate(given.tensors)]
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
         sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
         numbers: list[Tensor] = [
@@ -68,7 +79,7 @@ def _trace(
                 f"{name} changes a list, dict or dataclass among its arguments, which a replay would not",
                 remedy=f"return what is new from {name}",
             )
-        number = {id(a): i for i, a in enumerate(arguments)}
+        number = {id(a): i for i, a in enumerate(arguments) if i not in same}
         results = [_result(t, number, outside) for t in result.tensors]
         made_anew = [t for t, r in zip(result.tensors, results, strict=True) if isinstance(r, tuple)]
         values, cut = [t.uop for t in made_anew], [t._feeds_backward() for t in made_anew]
@@ -77,7 +88,8 @@ def _trace(
         assigned = [number[id(t)] for t in changed if id(t) in number]
         states = [t for t in changed if id(t) in outside]
         values += [arguments[i].uop for i in assigned]
-        left = [] if exported else _grads_left(grads, arguments, states)
+        new_ones = [None if i in same else a for i, a in enumerate(arguments)]
+        left = [] if exported else _grads_left(grads, new_ones, states)
         values += [grad.uop for _, grad in left if grad is not None]
         values += [t.uop for t in states]
         _refuse_rebound(name, bindings, outside, values)
@@ -89,7 +101,7 @@ def _trace(
     if shared:  # two values in one memory: each state needs its own
         for t in shared:
             t.uop = duplicate(realize([t.uop])[0])
-        return _trace(name, function, given, exported, bindings)
+        return _trace(name, function, given, exported, bindings, same)
     donors = [None] * (len(values) - len(states)) + [base(outside[id(t)].placeholder) for t in states]
     if any(n.op is Ops.COPY for n in toposort(values)):
         raise JitError(f"{name} moves a tensor to another device", remedy="move it before the call")
@@ -138,7 +150,7 @@ def _refuse_symbolic(name: str, values: list[UOp]) -> None:
 
 
 def _grads_left(
-    before: list[tuple[Tensor, Tensor | None]], arguments: list[Tensor], states: list[Tensor]
+    before: list[tuple[Tensor, Tensor | None]], arguments: list[Tensor | None], states: list[Tensor]
 ) -> list[tuple[GradLeft, Tensor | None]]:
     """The gradients that a function leaves. Where it also assigns the tensor, it has used them up."""
     used = {id(t) for t in states}
@@ -147,7 +159,8 @@ def _grads_left(
         for t, grad in before
         if t.grad is not grad and id(t) not in used
     ]
-    return left + [(GradLeft(i, False, True), t.grad) for i, t in enumerate(arguments) if t.grad is not None]
+    given = [(i, t.grad) for i, t in enumerate(arguments) if t is not None and t.grad is not None]
+    return left + [(GradLeft(i, False, True), grad) for i, grad in given]
 
 
 @contextmanager
