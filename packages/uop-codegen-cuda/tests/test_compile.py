@@ -89,7 +89,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_freedoms_reach_the_text() -> None:
-    x = UOp.param(1, 64, dtypes.f32).reshape((2, 32))
+    x = UOp.param(1, 128, dtypes.f32).reshape((2, 64))
     body = UOp.sink(UOp.param(0, 2, dtypes.f32).store((x * x).reduce(Ops.ADD, 1)))
     assert "fmaf(" in generate(body).text
     assert "fmaf(" not in generate(body, Freedoms(contract=False)).text

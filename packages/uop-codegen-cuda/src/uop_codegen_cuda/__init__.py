@@ -6,7 +6,7 @@ from .compile import Cubin, compile_cubin
 from .cuda_file import read_cuda
 from .emu import EmuBackend
 from .emulate import EmuKernel, emulate
-from .lower import PASSES, CudaSource, emit_cuda, emit_linear, emit_map, generate, staging
+from .lower import PASSES, CudaSource, chosen_schedule, emit_cuda, emit_linear, emit_map, generate, staging
 from .mapping import Block
 from .settings import settings
 
@@ -22,6 +22,7 @@ __all__ = [
     "Report",
     "check_html",
     "check_kernel",
+    "chosen_schedule",
     "compile_cubin",
     "emit_cuda",
     "emit_linear",

@@ -11,7 +11,7 @@ from math import prod
 
 from uop_codegen_c import Argument, Dialect, Opening
 from uop_ir import Ops, UOp
-from uop_rewrite import bounds
+from uop_rewrite import bounds, linear
 
 #: C words as CUDA has them. The functions are the exact or correctly rounded ones (--prec-sqrt=true).
 WORDS = {
@@ -59,6 +59,14 @@ def _argument(argument: Argument) -> str:
     return f"{'' if argument.written else 'const '}{argument.type} *__restrict__ {argument.name}"
 
 
+def _lane(register: str, position: UOp) -> str:
+    """What a lane at a position has in a register: this one, one so many behind it, or one by its number."""
+    form = linear(position)
+    if not form.terms:
+        return f"__shfl_sync(0xffffffffu, {register}, {form.constant})"
+    return f"__shfl_down_sync(0xffffffffu, {register}, {form.constant})" if form.constant else register
+
+
 CUDA = Dialect(
     "CUDA",
     _open,
@@ -69,6 +77,7 @@ CUDA = Dialect(
         for number, axis in enumerate("xyz")
     },
     barrier="__syncthreads();",
+    lane=_lane,
 )
 
 

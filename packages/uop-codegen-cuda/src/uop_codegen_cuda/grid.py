@@ -4,7 +4,7 @@ It acts on a linear program. Every thread runs all of it: a loop over a GLOBAL o
 range is the index of the block or of the thread. The innermost GLOBAL range of a nest is gidx0, the next gidx1; lidx0
 likewise. All nests of a kernel share one grid, as large as the largest needs: a nest that is smaller, or an axis whose
 end is not that of the grid, is guarded by an IF. What fills shared memory has local ranges of its own, that are the
-indices of the threads too.
+indices of the threads too; what fills registers of lanes has a warp range, which is lidx0.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from uop_codegen_c import ScheduleError
 from uop_ir import AddrSpace, AxisType, BackendError, Ops, UOp, index, toposort
 from uop_rewrite import bounds, graph_rewrite, linear, symbolic
 
+from .block_reduce import lane_fills
 from .shared import fills
 from .staging import BLOCKS, DIMENSIONS
 
@@ -77,14 +78,16 @@ def to_grid(order: Sequence[UOp]) -> list[UOp]:
     root = order[-1]
     filled = fills(order)
     names = {end: _names(end) for end in (*root.src, *filled) if end.op is Ops.END}
+    lanes = {end: {end.src[1]: f"{PREFIX[AxisType.LOCAL]}0"} for end, _ in lane_fills(order)}
     if any(n.arg[1] in PREFIX and not any(n in ns for ns in names.values()) for n in order if _is_range(n)):
         raise BackendError("a global or local range that is not an outermost one of a store")
+    names |= lanes
     sizes = {
         name: _size(name, [r.src[0] for ns in names.values() for r, n in ns.items() if n == name])
         for name in sorted({n for ns in names.values() for n in ns.values()})
     }
     specials = {name: UOp(Ops.SPECIAL, (size,), name) for name, size in sizes.items()}
-    return list(_Rewrite(names, specials, filled).program(order))
+    return list(_Rewrite(names, specials, filled, frozenset(lanes)).program(order))
 
 
 def launch(order: Sequence[UOp]) -> tuple[tuple[UOp, ...], tuple[UOp, ...]]:
@@ -92,6 +95,13 @@ def launch(order: Sequence[UOp]) -> tuple[tuple[UOp, ...], tuple[UOp, ...]]:
     sizes = {n.arg: n.src[0] for n in order if n.op is Ops.SPECIAL}
     blocks, threads = (tuple(sizes.get(f"{p}{i}", index(1)) for i in range(3)) for p in PREFIX.values())
     return blocks, threads
+
+
+def dimensions(axes: list[int], extents: dict[int, int]) -> list[int]:
+    """Which of the axes, innermost first, become the dimensions x, y and z of the grid."""
+    first = next((n for n in axes if extents[n] > BLOCKS), None)
+    rest = [n for n in axes if extents[n] <= BLOCKS]
+    return ([] if first is None else [first]) + rest[: DIMENSIONS - (first is not None)]
 
 
 def _is_range(node: UOp) -> bool:
@@ -126,9 +136,13 @@ class _Rewrite:
     """One walk over a linear program, with what each of its nodes became."""
 
     def __init__(
-        self, names: dict[UOp, dict[UOp, str]], specials: dict[str, UOp], filled: dict[UOp, UOp]
+        self,
+        names: dict[UOp, dict[UOp, str]],
+        specials: dict[str, UOp],
+        filled: dict[UOp, list[UOp]],
+        lanes: frozenset[UOp],
     ) -> None:
-        self.specials, self.filled = specials, filled
+        self.specials, self.filled, self.lanes = specials, filled, lanes
         self.names = {r: name for ns in names.values() for r, name in ns.items()}
         self.nests = {end: {r: specials[name] for r, name in ns.items()} for end, ns in names.items() if ns}
         self.opened = {end.src[1]: end for end in self.nests}
@@ -137,7 +151,7 @@ class _Rewrite:
 
     def program(self, order: Sequence[UOp]) -> Iterator[UOp]:
         yield from self.need(self.specials.values())
-        yield from self.need(self.filled.values())
+        yield from self.need(memory for memories in self.filled.values() for memory in memories)
         #: What was there before each nest and each loop that is open, and the guards of the nests.
         outside: list[set[UOp]] = []
         guards: list[UOp | None] = []
@@ -194,8 +208,11 @@ class _Rewrite:
     def guard(self, end: UOp | None) -> UOp | None:
         """The condition under which a thread has a part in a nest; None where every thread has.
 
-        A fill of shared memory is a matter of each block: without a nest, of one thread.
+        A fill of shared memory is a matter of each block: without a nest, of one thread. In a fill of registers each
+        lane has a part, whether its value is needed or not: a warp goes together.
         """
+        if end in self.lanes:
+            return None
         nest = self.nests[end] if end is not None else {}
         ends = {special: r.src[0].substitute(nest) for r, special in nest.items()}
         # an index below the end of a short block is within the axis, so its block is

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from uop_codegen_c import ORDER as C_ORDER
-from uop_codegen_c import Freedoms, Schedule, linearize, render
+from uop_codegen_c import Freedoms, Schedule, Stage, linearize, render
 from uop_codegen_c import lowering as c_lowering
-from uop_ir import UOp, UopError, call_params, format_uir
+from uop_ir import BackendError, UOp, UopError, call_params, format_uir
 from uop_rewrite import Before, Pass, check_order, run_passes
 
 from .barriers import with_barriers
+from .block_reduce import BlockReduce, lane_fills
 from .dialect import CUDA, prelude
 from .grid import launch, to_grid
 from .mapping import choose_mapping, map_axes
-from .shared import fills
+from .shared import MOST_SHARED, fills, shared_bytes
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,13 @@ def lowering(freedoms: Freedoms, schedule: Schedule | None = None) -> tuple[Pass
 
     No loop carries a value, and nothing is scattered: on a grid each element is computed by a thread of its own.
     """
-    return tuple(
-        MapAxes(freedoms, schedule) if step.name == "optimize" else step
-        for step in c_lowering(freedoms)
-        if step.name != "carry"
-    )
+    steps: list[Pass] = []
+    for step in c_lowering(freedoms):
+        if step.name == "accumulate":
+            steps.append(BlockReduce())
+        if step.name != "carry":
+            steps.append(MapAxes(freedoms, schedule) if step.name == "optimize" else step)
+    return tuple(steps)
 
 
 PASSES = lowering(Freedoms())
@@ -49,6 +52,10 @@ ORDER: tuple[Before, ...] = (
     *(rule for rule in C_ORDER if not {"optimize", "carry"} & {rule.first, rule.then}),
     Before("simplify", "map", "strides are read off simplified indices"),
     Before("map", "accumulate", "axis actions act on REDUCE, before it becomes accumulators"),
+    Before("map", "block-reduce", "it acts on the axis types that map chose"),
+    Before("expand", "block-reduce", "copies of a reduction are made in one walk"),
+    Before("widen", "block-reduce", "threads exchange what they have folded, before it is rounded"),
+    Before("block-reduce", "accumulate", "each thread has an accumulator for its part"),
 )
 check_order(PASSES, ORDER)
 
@@ -77,14 +84,34 @@ def stages(body: UOp, freedoms: Freedoms) -> Iterator[tuple[str, UOp | Sequence[
     root = body
     for step, root in run_passes(body, lowering(freedoms)):
         yield step.name, root
-    yield "linear", thread_program(root)[0]
+    yield "linear", thread_program(root).order
 
 
-def thread_program(root: UOp) -> tuple[list[UOp], frozenset[int]]:
-    """The program of one thread, and the slots of the memory that it shares with the others of its block."""
+class ThreadProgram(NamedTuple):
+    """The program of one thread, and the slots of memory that it shares: with its block, and with the lanes of its warp,
+    each of which has an element in a register."""
+
+    order: list[UOp]
+    shared: frozenset[int]
+    lanes: frozenset[int]
+
+
+def thread_program(root: UOp) -> ThreadProgram:
+    """The program of one thread of what the passes give. Raises BackendError for more shared memory than a block has."""
     order = linearize(root)
-    shared = frozenset(int(memory.arg.slot) for memory in fills(order).values())
-    return with_barriers(to_grid(order), shared), shared
+    filled = fills(order)
+    nbytes = shared_bytes(filled)
+    if nbytes > MOST_SHARED:
+        raise BackendError(
+            f"{nbytes} bytes of shared memory, at most {MOST_SHARED}", remedy="fewer reductions a kernel"
+        )
+    shared = _slots(m for memories in filled.values() for m in memories)
+    lanes = _slots(m for _, memories in lane_fills(order) for m in memories)
+    return ThreadProgram(with_barriers(to_grid(order), shared), shared, lanes)
+
+
+def _slots(memories: Iterable[UOp]) -> frozenset[int]:
+    return frozenset(int(memory.arg.slot) for memory in memories)
 
 
 def generate(
@@ -98,14 +125,15 @@ def generate(
     """
     _check_type(schedule)
     *_, (_, root) = run_passes(body, lowering(freedoms or Freedoms(), schedule))
-    order, shared = thread_program(root)
+    program = thread_program(root)
     params = call_params(body)
-    helpers, text = render(name or "kernel", order, params, replace(CUDA, shared=shared))
+    dialect = replace(CUDA, shared=program.shared, lanes=program.lanes)
+    helpers, text = render(name or "kernel", program.order, params, dialect)
     if name is None:
         digest = hashlib.sha256("\n".join([*helpers, text]).encode()).hexdigest()
         name = f"k_{digest[:16]}"
         text = text.replace(" kernel(", f" {name}(", 1)
-    blocks, threads = launch(order)
+    blocks, threads = launch(program.order)
     definitions = tuple(p for p in (prelude("\n".join([*helpers, text])), *helpers) if p)
     whole = "\n\n".join([*definitions, text]) + "\n"
     return CudaSource(name, whole, params, blocks, tuple(int(t.value) for t in threads), definitions)
@@ -120,11 +148,20 @@ def _check_type(schedule: object) -> None:
         )
 
 
-def staging(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
-    """The actions that are chosen to stage the operands of a kernel in shared memory; none where none are staged."""
+def chosen_schedule(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
+    """The actions that are chosen for the threads of a block to share operands, in shared memory, or reductions.
+
+    None where they share nothing: then each thread computes an element of the output.
+    """
     free = freedoms or Freedoms()
     at_loops = next(root for step, root in run_passes(body, lowering(free)) if step.name == "bounds")
     return choose_mapping(at_loops, free)[0]
+
+
+def staging(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
+    """The actions that are chosen to stage the operands of a kernel in shared memory; none where none are staged."""
+    schedule = chosen_schedule(body, freedoms)
+    return schedule if any(isinstance(action, Stage) for action in schedule) else Schedule()
 
 
 def emit_cuda(body: UOp, freedoms: Freedoms) -> str:

@@ -14,9 +14,11 @@ from uop_codegen_c import Action, Freedoms, Reorder, Retype, Schedule, ScheduleE
 from uop_ir import AxisType, Ops, UOp, index
 from uop_rewrite import bounds, graph_rewrite, symbolic
 
-from .grid import PREFIX, check_grid
+from .grid import PREFIX, check_grid, dimensions
+from .reduce_legal import check_reductions
+from .rows import share_reductions
 from .shared import check_shared, memory_of
-from .staging import BLOCKS, DIMENSIONS, contiguous, stage_operands
+from .staging import contiguous, stage_operands
 
 #: Threads of a block, at most.
 THREADS = 256
@@ -64,6 +66,7 @@ def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp
     if schedule is not None:
         new = apply_schedule(root, schedule, free)
         check_shared(new)
+        check_reductions(new)
         check_grid(new)
         if not independent(root) and any(n.op is Ops.RANGE and n.arg[1] in PREFIX for n in new.toposort()):
             raise ScheduleError(
@@ -75,12 +78,13 @@ def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp
 
 
 def choose_mapping(root: UOp, free: Freedoms) -> tuple[Schedule, UOp]:
-    """The actions that stage a program's operands, none where none are staged, and the program on the grid."""
+    """The actions by which threads share operands or reductions, none where they share nothing, and the program on the
+    grid."""
     if not (free.optimize and independent(root)):
         return Schedule(), root
-    staged = stage_operands(root)
-    if staged is not None:
-        return staged
+    shared = stage_operands(root) or share_reductions(root, free)
+    if shared is not None:
+        return shared
     for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:
         root = apply_schedule(root, _nest(root, numbers))
     return Schedule(), root
@@ -111,15 +115,8 @@ def _nest(root: UOp, numbers: set[int]) -> list[Action]:
         others, threads = [outer, *others], outer + 1
     else:
         actions.append(Retype(threads, AxisType.LOCAL))
-    grid = _dimensions(others, extents)
+    grid = dimensions(others, extents)
     loops = [n for n in reversed(others) if n not in grid]
     actions += [Retype(n, AxisType.GLOBAL) for n in grid if n in numbers]
     wanted = (*reversed(grid), threads, *loops)
     return [*actions, Reorder(wanted)] if len(wanted) > 1 else actions
-
-
-def _dimensions(axes: list[int], extents: dict[int, int]) -> list[int]:
-    """Which of the axes, innermost first, become the dimensions x, y and z of the grid."""
-    first = next((n for n in axes if extents[n] > BLOCKS), None)
-    rest = [n for n in axes if extents[n] <= BLOCKS]
-    return ([] if first is None else [first]) + rest[: DIMENSIONS - (first is not None)]

@@ -24,17 +24,28 @@ def memory_of(place: UOp) -> UOp:
     return place
 
 
-def fills(order: Iterable[UOp]) -> dict[UOp, UOp]:
-    """The loop nests that fill shared memory, each with the memory."""
-    found: dict[UOp, UOp] = {}
+def stores(nest: UOp) -> tuple[UOp, ...]:
+    """What a loop nest repeats; a store in no loop is one of its own."""
+    if nest.op is not Ops.END:
+        return (nest,)
+    return nest.src[0].src if nest.src[0].op is Ops.SINK else nest.src[:1]
+
+
+def fills(order: Iterable[UOp]) -> dict[UOp, list[UOp]]:
+    """The loop nests that fill shared memory, each with what it fills."""
+    found: dict[UOp, list[UOp]] = {}
     for end in order:
         if end.op is not Ops.END or not _local(end):
             continue
-        effect = end.src[0].src[0] if end.src[0].op is Ops.SINK else end.src[0]
-        memory = memory_of(effect.src[0]) if effect.op is Ops.STORE else effect
-        if memory.op is Ops.ALLOC and memory.arg.addrspace is AddrSpace.LOCAL:
-            found[end] = memory
+        filled = list(dict.fromkeys(memory_of(e.src[0]) for e in stores(end) if e.op is Ops.STORE))
+        if filled and all(m.op is Ops.ALLOC and m.arg.addrspace is AddrSpace.LOCAL for m in filled):
+            found[end] = filled
     return found
+
+
+def shared_bytes(filled: dict[UOp, list[UOp]]) -> int:
+    """What the memory that some loop nests fill takes."""
+    return sum(m.arg.size * m.arg.dtype.itemsize for m in {m for ms in filled.values() for m in ms})
 
 
 def _local(end: UOp) -> list[UOp]:
@@ -66,7 +77,7 @@ def check_shared(root: UOp) -> None:
                 remedy=f"a size that is the same for all values of range {number}",
             )
     block = _sizes(nests[0])
-    for end, memory in filled.items():
+    for end, memories in filled.items():
         for axis, size in enumerate(_sizes(end)):
             if axis >= len(block) or size > block[axis]:
                 have = block[axis] if axis < len(block) else 1
@@ -75,7 +86,7 @@ def check_shared(root: UOp) -> None:
                     remedy="split its fill",
                 )
         for node in order:
-            if node.op is Ops.AFTER and node.src[0] is memory:
+            if node.op is Ops.AFTER and node.src[0] in memories:
                 own = [r for r in node.src[1:] if r.op is Ops.RANGE and r.arg[1] in OWN]
                 if own:
                     number, axis = own[0].arg
@@ -83,7 +94,7 @@ def check_shared(root: UOp) -> None:
                         f"a tile for each value of range {number}, {axis.value}, that several threads fill",
                         remedy=f"stage it over range {number} too",
                     )
-    nbytes = sum(m.arg.size * m.arg.dtype.itemsize for m in set(filled.values()))
+    nbytes = shared_bytes(filled)
     if nbytes > MOST_SHARED:
         raise ScheduleError(f"{nbytes} bytes of shared memory", remedy=f"at most {MOST_SHARED}")
 

@@ -50,10 +50,7 @@ class Operand:
 
     def sectors(self, lanes: int, stride: int | None) -> int:
         """What `lanes` threads move whose elements are `stride` apart."""
-        if stride == 0:
-            return 1
-        span = lanes if stride is None else abs(stride) * lanes * self.load.dtype.itemsize // SECTOR
-        return max(1, min(lanes, span))
+        return sectors(lanes, stride, self.load.dtype.itemsize)
 
     @property
     def fill_sectors(self) -> int:
@@ -96,6 +93,14 @@ class Product:
         ]
         best = min(tiles, key=lambda t: (self.staged(t), -t[0] * t[1]), default=None)
         return best if best is not None and 2 * self.staged(best) <= self.direct() else None
+
+
+def sectors(lanes: int, stride: int | None, itemsize: int) -> int:
+    """What lanes move whose elements are `stride` apart; None where that is not always the same."""
+    if stride == 0:
+        return 1
+    span = lanes if stride is None else abs(stride) * lanes * itemsize // SECTOR
+    return max(1, min(lanes, span))
 
 
 def size(r: UOp) -> int:
@@ -152,7 +157,7 @@ def find_product(root: UOp) -> Product | None:
         return None
     others = tuple(r for r in outputs if r not in (mine[0], column))
     rows, columns = (
-        Operand(load, axis, _stride(load, axis), _stride(load, summed))
+        Operand(load, axis, stride(load, axis), stride(load, summed))
         for load, axis in zip(loads, (mine[0], column), strict=True)
     )
     values = [n for n in order if n.dtype.kind not in (Kind.VOID, Kind.INDEX) and n.op is not Ops.CONST]
@@ -165,7 +170,7 @@ def contiguous(end: UOp) -> UOp | None:
     return next((t for t, k in linear(store.src[0].src[1]).terms if k == 1 and t in end.src[1:]), None)
 
 
-def _stride(load: UOp, r: UOp) -> int | None:
+def stride(load: UOp, r: UOp) -> int | None:
     """By how many elements a load moves with a range; None where that is not always the same."""
     total = 0
     for term, k in linear(load.src[0].src[1]).terms:
