@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, generate, linearize, settings, stages
+from uop_codegen_c import Freedoms, Schedule, generate, linearize, settings, stages
 from uop_ir import AddrSpace, BackendError, Limits, Ops, UOp, call_params, dtypes, override
 
 F32 = dtypes.f32
@@ -167,3 +167,16 @@ def test_a_symbolic_axis_of_scratch_has_its_greatest_size(
     given = [np.zeros(120, np.float32), np.arange(120, dtype=np.float32)]
     for size in (0, 1, 23, 24):
         np.testing.assert_array_equal(run_cpu(body, given, size)[0], run_interp(body, given, size)[0])
+
+
+def test_a_copy_of_a_fill_sums_up_its_own_row(
+    run_scheduled: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None]
+) -> None:
+    """Three rows side by side have scratch each, and one loop that sums up all three, until each fill gets its own."""
+    x = local(param(1, 3, 4, 8).reduce(Ops.ADD, 1))
+    body, copies = kernel(x + x.flip((False, True))), Schedule.parse("retype 0 upcast")
+    *_, (_, root) = stages(body, PLAIN, schedule=copies)
+    order = linearize(root)
+    assert sum(n.op is Ops.ALLOC and n.arg.addrspace is AddrSpace.REG for n in order) == 3
+    given = [np.zeros(12, np.float32), np.arange(96, dtype=np.float32)]
+    same_bits(run_scheduled(body, PLAIN, copies, given)[0], run_interp(body, given)[0])

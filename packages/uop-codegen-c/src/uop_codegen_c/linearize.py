@@ -105,6 +105,46 @@ def _is_dead(store: UOp) -> bool:
     return same and place.addrspace is AddrSpace.REG and place.src[0].op is AFTER
 
 
+def without_unread_registers(order: Sequence[UOp]) -> Sequence[UOp]:
+    """A program, as its nodes in order, without stores to registers that only what is stored to them reads.
+
+    Each copy of a loop that several have shared has the registers of all.
+    """
+    needed = _needed(order)
+    if len(needed) == len(order):
+        return order
+    new: dict[UOp, UOp] = {}
+    for node in order:
+        src = [new[s] for s in node.src if s in new]
+        empty = node.op in REPEATED and (not src or (node.op is END and node.src[0] not in new))
+        if node in needed and not empty:
+            new[node] = src[0] if node.op is AFTER and len(src) == 1 else node.replace(src=src)
+    return list(new[order[-1]].toposort())
+
+
+def _needed(order: Sequence[UOp]) -> set[UOp]:
+    """What a program computes or stores for its results: of a register, if it is read for one."""
+    needed: set[UOp] = set()
+    read: set[UOp] = set()
+    waiting: dict[UOp, list[UOp]] = {}
+    stack = [order[-1]]
+    while stack:
+        node = stack.pop()
+        if node in needed:
+            continue
+        if node.op in (LOAD, STORE) and node.src[0].addrspace is AddrSpace.REG:
+            register = memory_of(node.src[0])
+            if node.op is LOAD:
+                read.add(register)
+                stack += waiting.pop(register, ())
+            elif register not in read:
+                waiting.setdefault(register, []).append(node)
+                continue
+        needed.add(node)
+        stack += node.src
+    return needed
+
+
 def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
     """A program, as its nodes in order, with one END for each range: a loop that closes the ranges of another gets
     ranges of its own.
@@ -171,7 +211,9 @@ class Nest:
 
 def linearize(root: UOp) -> list[UOp]:
     """The nodes of a program in order: a RANGE opens a loop, the END that names it closes it."""
-    nest = Nest(separate_loops(without_dead_stores(without_dead_loads(list(root.toposort())))))
+    live = without_dead_stores(without_dead_loads(list(root.toposort())))
+    apart = separate_loops(live)
+    nest = Nest(apart if apart is live else without_unread_registers(apart))
     blocks: dict[tuple[UOp, ...], list[UOp]] = {}
     waited = {s for n in nest.order if n.op not in REPEATED for s in n.src}
     homes = _scratch_homes(nest) | _effect_homes(nest)
