@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from uop_codegen_c import Freedoms
@@ -47,6 +50,13 @@ def center_rows() -> UOp:
     centered = x - x.reduce(Ops.MAX, 1).reshape((8, 1)).expand((8, 40))
     total = (centered * centered).reduce(Ops.ADD, 1)
     return UOp.sink(f32(0, 8, 40).store(centered / total.reshape((8, 1)).expand((8, 40))))
+
+
+def divide_rows() -> UOp:
+    """Each row less its maximum, over its sum: reductions that four warps share."""
+    x = f32(1, 3, 512)
+    above = x - x.reduce(Ops.MAX, 1).reshape((3, 1)).expand((3, 512))
+    return UOp.sink(f32(0, 3, 512).store(above / above.reduce(Ops.ADD, 1).reshape((3, 1)).expand((3, 512))))
 
 
 def symbolic() -> UOp:
@@ -182,14 +192,85 @@ data1[gidx0*7+lidx0-9] : 0;
 """),
 }  # fmt: skip
 
-#: Bytes of shared memory: 16 rows of 32 and 2 elements, and of 64 and 16.
-SHARED = {"matmul": 16 * (34 + 80) * 4}
+#: A kernel whose text needs the freedom to add floats in another order.
+SHARED_ROWS = """\
+#define INFINITY __int_as_float(0x7f800000)
+
+static __device__ inline float max_f32(float x, float y) {
+    return y != y || x < y ? y : x;
+}
+
+extern "C" __global__ void __launch_bounds__(128) divide_rows(float *__restrict__ data0, \
+const float *__restrict__ data1) {
+    const int gidx0 = blockIdx.x;
+    const int lidx0 = threadIdx.x;
+    const int lidx1 = threadIdx.y;
+    __shared__ float buf5[4] __attribute__((aligned(64)));
+    __shared__ float buf11[4] __attribute__((aligned(64)));
+    float acc13 = -INFINITY;
+    float acc12 = -INFINITY;
+    for (int ridx6 = 0; ridx6 < 4; ridx6++) {
+        acc12 = max_f32(acc12, data1[gidx0*512+ridx6*128+lidx1*32+lidx0]);
+    }
+    float lane0 = acc12;
+    float lane1 = max_f32(lane0, __shfl_down_sync(0xffffffffu, lane0, 16));
+    float lane2 = max_f32(lane1, __shfl_down_sync(0xffffffffu, lane1, 8));
+    float lane3 = max_f32(lane2, __shfl_down_sync(0xffffffffu, lane2, 4));
+    float lane4 = max_f32(lane3, __shfl_down_sync(0xffffffffu, lane3, 2));
+    float val0 = __shfl_sync(0xffffffffu, lane4, 0);
+    float val1 = __shfl_sync(0xffffffffu, lane4, 1);
+    bool val2 = lidx0 == 0;
+    if (val2) {
+        buf5[lidx1] = max_f32(val0, val1);
+    }
+    __syncthreads();
+    for (int ridx21 = 0; ridx21 < 4; ridx21++) {
+        float val3 = buf5[ridx21];
+        acc13 = max_f32(acc13, val3);
+    }
+    float acc15 = 0.0f;
+    float acc14 = 0.0f;
+    for (int ridx10 = 0; ridx10 < 4; ridx10++) {
+        acc14 = acc14 + (data1[gidx0*512+ridx10*128+lidx1*32+lidx0] - acc13);
+    }
+    float lane6 = acc14;
+    float lane7 = lane6 + __shfl_down_sync(0xffffffffu, lane6, 16);
+    float lane8 = lane7 + __shfl_down_sync(0xffffffffu, lane7, 8);
+    float lane9 = lane8 + __shfl_down_sync(0xffffffffu, lane8, 4);
+    float lane10 = lane9 + __shfl_down_sync(0xffffffffu, lane9, 2);
+    float val4 = __shfl_sync(0xffffffffu, lane10, 0);
+    float val5 = __shfl_sync(0xffffffffu, lane10, 1);
+    bool val6 = lidx0 == 0;
+    if (val6) {
+        buf11[lidx1] = val4 + val5;
+    }
+    __syncthreads();
+    for (int ridx27 = 0; ridx27 < 4; ridx27++) {
+        float val7 = buf11[ridx27];
+        acc15 = acc15 + val7;
+    }
+    for (int ridx14 = 0; ridx14 < 4; ridx14++) {
+        data0[gidx0*512+ridx14*128+lidx1*32+lidx0] = (data1[gidx0*512+ridx14*128+lidx1*32+lidx0] - acc13) / acc15;
+    }
+}
+"""
+#: Bytes of shared memory: 16 rows of 32 and 2 elements, and of 64 and 16; a float for each of four warps, twice.
+SHARED = {"matmul": 16 * (34 + 80) * 4, "divide_rows": 2 * 4 * 4}
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_text(name: str) -> None:
     body, _, text = KERNELS[name]
     assert generate(body(), EXACT, name).text == text
+
+
+def test_text_of_shared_reductions(run_cuda: Callable[..., list[npt.NDArray[Any]]]) -> None:
+    source = generate(divide_rows(), name="divide_rows")
+    assert source.text == SHARED_ROWS
+    x = np.random.default_rng(0).standard_normal((3, 512)).astype(np.float32)
+    out, _ = run_cuda(source, [np.zeros(3 * 512, np.float32), x.reshape(-1)])
+    above = (x - x.max(-1, keepdims=True)).astype(np.float64)
+    np.testing.assert_allclose(out.reshape(3, 512), above / above.sum(-1, keepdims=True), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -200,9 +281,10 @@ def test_run_on_the_cpu(name: str, check: Callable[..., CudaSource]) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_90a"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [*KERNELS, "divide_rows"])
 def test_cubin(name: str, arch: str) -> None:
-    cubin = compile_cubin(generate(KERNELS[name][0]()).text, arch)
+    body = divide_rows if name == "divide_rows" else KERNELS[name][0]
+    cubin = compile_cubin(generate(body()).text, arch)
     assert cubin.code.startswith(b"\x7fELF")
     assert 0 < cubin.registers <= 64
     assert (cubin.spills, cubin.shared) == (0, SHARED.get(name, 0))
