@@ -87,6 +87,12 @@ def test_special_values() -> None:
     assert Tensor([1, 3]).lgamma().dtype is dtypes.f32
 
 
+def test_the_last_numbers_below_1_have_an_inverse_as_exact_as_the_others() -> None:
+    """Computed with 40 digits."""
+    found = Tensor(np.array([1 - 2.0**-53, 1 - 2.0**-40])).erfinv().numpy()
+    np.testing.assert_allclose(found, [5.863584748755168, 5.05125408524939], rtol=6e-16)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(name: str) -> None:
     _, derivative, x = FUNCTIONS[name]
