@@ -1,5 +1,6 @@
 """New tensors against NumPy."""
 
+import array
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -204,3 +205,34 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert [part.shape for part in Tensor.arange(5).tensor_split(np.int64(2))] == [(3,), (2,)]  # type: ignore[arg-type]
     with pytest.raises(TensorError, match="arange: 0, inf, 1"):
         Tensor.arange(math.inf)
+
+
+THIRD = 1 / 3
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [np.full(2, THIRD), np.zeros(2)],
+        [[np.float64(THIRD), 1], [2, 3.0]],
+        [Tensor(THIRD, dtype=dtypes.f64), 1.0],
+        memoryview(array.array("d", [THIRD, 1.0])),
+        array.array("d", [THIRD, 1.0]),
+    ],
+)
+def test_doubles_keep_their_dtype_in_lists_and_buffers(data: Any) -> None:
+    found = Tensor(data)
+    np.testing.assert_array_equal(found.numpy(), np.asarray(data), strict=True)
+    assert found.flatten()[0].item() == THIRD
+
+
+def test_lists_of_other_floats() -> None:
+    assert Tensor([np.float32(1), 2.5]).dtype is dtypes.f32
+    assert Tensor([1, 2.5]).dtype is dtypes.f32
+    assert Tensor(array.array("f", [1.0])).dtype is dtypes.f32
+
+
+def test_a_float_in_an_integer_dtype() -> None:
+    for value, wanted in ((2.7, 2), (-2.7, -2), (1e9, 127), (-math.inf, -128), (math.nan, 0)):
+        assert Tensor.full((2,), value, dtypes.i8).tolist() == [wanted] * 2
+        assert Tensor([1], dtype=dtypes.i8).full_like(value).item() == wanted

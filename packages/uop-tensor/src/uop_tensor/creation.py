@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, isfinite, prod
+from math import ceil, isfinite, isnan, prod
 from typing import Any, Self
 
 import numpy as np
@@ -65,7 +65,8 @@ class Creation(Rearrange):
     ) -> Self:
         """One number everywhere; the dtype is that of a tensor of it (see Tensor) where none is given.
 
-        Raises TensorError for what is no number, and for an integer that the dtype does not hold.
+        A float is cast to an integer dtype. Raises TensorError for what is no number, and for an integer that the dtype
+        does not hold.
         """
         wanted = sizes("full", (shape,))
         if isinstance(value, np.generic):
@@ -78,6 +79,8 @@ class Creation(Rearrange):
                 f"full: {type(value).__name__} is no number", remedy="give a bool, int or float"
             )
         dtype = dtype or DEFAULT[type(value)]
+        if dtype.is_int and isinstance(value, float):
+            value = int(min(max(value, dtype.min), dtype.max)) if not isnan(value) else 0
         with_number("full", dtype, value)
         one = UOp.const(dtype, value)
         if device is None and not requires_grad:
@@ -138,7 +141,7 @@ class Creation(Rearrange):
     def full_like(self, value: Number, dtype: DType | None = None) -> Self:
         """One number, in this shape and dtype, or another dtype.
 
-        Raises TensorError for a number that the dtype does not hold.
+        Raises TensorError for an integer that the dtype does not hold.
         """
         return self.full(self.shape, value, dtype or self.dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array as PythonArray
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ Data: TypeAlias = "Number | Sequence[Any] | Array | np.generic"
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
-    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype. Raises
+    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype, also in a list. Raises
     TensorError for ragged lists, for ints that `dtype` does not hold (those of an array wrap), and for what
     has no dtype.
     """
@@ -30,10 +31,10 @@ def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
         own = dtype or DEFAULT[type(data)]
         with_number("Tensor", own, data)
         return UOp.const(DEFAULT[type(data)], data).cast(own) if own.is_int else UOp.const(own, data)
-    typed = hasattr(data, "__array__")
-    array = np.asarray(data) if typed else _array(data)
+    typed = _is_typed(data)
+    array = _array(data)
     if dtype is None:
-        floats = not typed and array.dtype == np.float64
+        floats = array.dtype == np.float64 and not _holds_f64(data)
         return from_array(array.astype(np.float32) if floats else array, device)
     if not typed and dtype.is_int and array.dtype.kind in "iu":
         for number in (int(array.min(initial=0)), int(array.max(initial=0))):
@@ -51,8 +52,25 @@ def nested(method: str, given: object) -> Array:
         raise TensorError(f"{method}: {error}", remedy="nested lists need rows of equal length") from None
 
 
+def _is_typed(data: object) -> bool:
+    """Whether data has a dtype of its own: an array of any library, a number of NumPy, a buffer."""
+    return hasattr(data, "__array__") or isinstance(data, memoryview | PythonArray)
+
+
+def _holds_f64(data: object) -> bool:
+    """Whether f64 is the dtype of data, or of something in nested lists: not only that of Python's floats."""
+    if _is_typed(data):
+        return bool(np.asarray(data).dtype == np.float64)
+    return isinstance(data, Sequence) and any(type(x) not in DEFAULT and _holds_f64(x) for x in data)
+
+
 def _array(data: object) -> Array:
-    """Nested lists of numbers as an array."""
+    """What is an array for NumPy, or nested lists of numbers, as an array."""
+    if _is_typed(data):
+        try:
+            return np.asarray(data)
+        except (TypeError, RuntimeError) as error:  # of a library whose memory NumPy cannot share
+            raise TensorError(f"Tensor: {error}", remedy="use Tensor.from_dlpack") from None
     array = nested("Tensor", data)
     if array.dtype.kind not in "biuf":
         raise TensorError(
