@@ -102,11 +102,42 @@ def test_attention() -> None:
     found = x.scaled_dot_product_attention(y, z, is_causal=True, scale=2.0)
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, np.tril(every), 2.0), rtol=1e-12)
     mask = RNG.integers(0, 2, (2, 1, 5, 6)).astype(bool) | np.eye(5, 6, dtype=bool)
-    found = x.scaled_dot_product_attention(y, z, mask=Tensor(mask))
+    found = x.scaled_dot_product_attention(y, z, attn_mask=Tensor(mask))
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, mask, 0.5), rtol=1e-12)
     added = np.where(mask, 0, -np.inf)
-    found = x.scaled_dot_product_attention(y, z, mask=Tensor(added))
+    found = x.scaled_dot_product_attention(y, z, attn_mask=Tensor(added))
     np.testing.assert_allclose(found.numpy(), attention(q, k, v, mask, 0.5), rtol=1e-12)
+    found = x.scaled_dot_product_attention(y, z, None, 0.0, True)  # the order of torch
+    np.testing.assert_allclose(found.numpy(), attention(q, k, v, np.tril(every), 0.5), rtol=1e-12)
+    found = x.scaled_dot_product_attention(y[:, :1], z[:, :1], enable_gqa=True)
+    np.testing.assert_allclose(found.numpy(), attention(q, k[:, :1], v[:, :1], every, 0.5), rtol=1e-12)
+    with pytest.raises(TensorError, match=r"attention: queries of shape \(2, 3, 5, 4\)"):
+        x.scaled_dot_product_attention(y[:, :2], z[:, :2], enable_gqa=True)
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_attention_to_nothing_is_zero(added: bool) -> None:
+    q, k, v = normal(3, 4), normal(5, 4), normal(5, 2)
+    keep = np.ones((3, 5), bool)
+    keep[1] = False
+    mask = Tensor(np.where(keep, 0.0, -np.inf)) if added else Tensor(keep)
+    x = Tensor(q)
+    found = x.scaled_dot_product_attention(Tensor(k), Tensor(v), mask)
+    (gradient,) = found.sum().gradient(x)
+    wanted = attention(q, k, v, np.ones((3, 5), bool), 0.5)
+    wanted[1] = 0
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+    assert np.isfinite(gradient.numpy()).all()
+    assert not gradient.numpy()[1].any()
+
+
+def test_attention_drops_weights() -> None:
+    q, k = Tensor(normal(2, 4)), Tensor(normal(64, 4))
+    kept = q.scaled_dot_product_attention(k, Tensor(np.eye(64)), dropout_p=0.5).numpy()
+    whole = q.scaled_dot_product_attention(k, Tensor(np.eye(64))).numpy()
+    dropped = kept == 0
+    assert 0.2 < dropped.mean() < 0.8
+    np.testing.assert_allclose(kept[~dropped], 2 * whole[~dropped], rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])

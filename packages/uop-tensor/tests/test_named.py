@@ -177,3 +177,28 @@ def test_gradients() -> None:
     assert y.grad.tolist() == [-2.0, 2.0, 2.0]
     (grad,) = x.copysign(-1).sum().gradient(x)
     assert grad.tolist() == [-1.0, 1.0, -1.0]
+
+
+def test_the_derivative_of_copysign_at_zero_is_zero() -> None:
+    x = Tensor([-2.0, 0.0, -0.0, 3.0])
+    (found,) = x.copysign(Tensor([1.0, -1.0, 1.0, -1.0])).sum().gradient(x)
+    assert found.tolist() == [-1.0, 0.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize("decimals", [-2, -1, 1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_round_to_decimals(decimals: int, dtype: npt.DTypeLike) -> None:
+    x = np.array([1.25, -1.35, 1234.5678, 0.05, 15.0, 25.0, -350.0, np.inf, np.nan], dtype)
+    found = Tensor(x).round(decimals=decimals).numpy()
+    np.testing.assert_array_max_ulp(found[:-2], np.round(x, decimals)[:-2], 2)
+    np.testing.assert_array_equal(found[-2:], x[-2:])
+
+
+@pytest.mark.parametrize("number", [-1, 256, 2**64, -(2**70)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint64])
+@pytest.mark.parametrize("name", ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
+def test_comparisons_with_what_a_dtype_does_not_hold(number: int, dtype: npt.DTypeLike, name: str) -> None:
+    limits = np.iinfo(dtype)
+    x = np.array([limits.min, 0, 7, limits.max], dtype)
+    wanted = [getattr(n, name)(number) for n in x.tolist()]
+    assert getattr(Tensor(x), name)(number).tolist() == wanted

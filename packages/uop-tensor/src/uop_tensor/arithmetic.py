@@ -155,19 +155,19 @@ class Arithmetic(Value):
         return self._of(_bits(">>", Ops.SHR, *operands(">>", other, self)))
 
     def __lt__(self, other: Operand) -> Self:
-        x, y = operands("<", self, other)
+        x, y = operands("<", *self._compared(other))
         return self._of(x.alu(Ops.CMPLT, y))
 
     def __gt__(self, other: Operand) -> Self:
-        x, y = operands(">", self, other)
+        x, y = operands(">", *self._compared(other))
         return self._of(y.alu(Ops.CMPLT, x))
 
     def __le__(self, other: Operand) -> Self:
-        x, y = operands("<=", self, other)
+        x, y = operands("<=", *self._compared(other))
         return self._of(_at_most(x, y))
 
     def __ge__(self, other: Operand) -> Self:
-        x, y = operands(">=", self, other)
+        x, y = operands(">=", *self._compared(other))
         return self._of(_at_most(y, x))
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise, as in NumPy
@@ -178,9 +178,15 @@ class Arithmetic(Value):
 
     __hash__ = Value.__hash__
 
+    def _compared(self, other: Operand) -> tuple[Self, Operand]:
+        """Both sides of a comparison; a Python int that the dtype does not hold counts as an infinity beside f64."""
+        if type(other) is not int or not self.dtype.is_int or self.dtype.min <= other <= self.dtype.max:
+            return self, other
+        return self.cast(dtypes.f64), math.copysign(math.inf, other)
+
     def _equality(self, method: str, op: Ops, other: object) -> Self:
         try:
-            x, y = operands(method, self, other)  # type: ignore[arg-type]  # refused where it is no operand
+            x, y = operands(method, *self._compared(other))  # type: ignore[arg-type]  # refused where it is no operand
         except TensorError:
             if isinstance(other, Value | int | float) or hasattr(other, "dtype"):
                 raise

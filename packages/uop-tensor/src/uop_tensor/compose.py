@@ -85,7 +85,7 @@ def greatest_finite(dtype: DType) -> float:
 def flat_sqrt(x: UOp) -> UOp:
     """sqrt(x), whose derivative at 0 is 0."""
     zero = x.eq(0)
-    return zero.where(x, zero.where(x.const_like(1), x).alu(Ops.SQRT))
+    return zero.where(x.const_like(0), zero.where(x.const_like(1), x).alu(Ops.SQRT))
 
 
 @wide

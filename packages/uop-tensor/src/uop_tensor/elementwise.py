@@ -109,9 +109,18 @@ class Elementwise(Arithmetic):
         """The least whole number that is not less than x."""
         return self._rounded(compose.ceil)
 
-    def round(self) -> Self:
-        """To the nearest whole number, halves to the even one."""
-        return self._rounded(compose.round_half_even)
+    def round(self, decimals: int = 0) -> Self:
+        """To the nearest whole number, halves to the even one; of floats, to the nearest multiple of 10**-decimals."""
+        if decimals == 0 or not self.dtype.is_float:
+            return self._rounded(compose.round_half_even)
+        scale = 10.0 ** abs(decimals)
+
+        def rounded(x: UOp) -> UOp:
+            if decimals > 0:
+                return compose.round_half_even(x * scale) / scale
+            return compose.round_half_even(x / scale) * scale
+
+        return self._real(compose.wide(rounded))
 
     def trunc(self) -> Self:
         """Towards zero."""

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from uop_ir import Ops, UOp, dtypes
 
-from . import shapes
+from . import compose, shapes
 from .creation import lower
 from .errors import TensorError
-from .graph import fold
+from .graph import detach, fold
 from .promotion import accumulator, promote, refuse_bool
 from .resize import Resizing
 from .value import Operand, device_beside, strong
@@ -73,27 +73,56 @@ class Functional(Resizing):
         self,
         key: Self,
         value: Self,
-        mask: Self | None = None,
+        attn_mask: Self | None = None,
+        dropout_p: float = 0.0,
         is_causal: bool = False,
+        *,
         scale: float | None = None,
+        enable_gqa: bool = False,
     ) -> Self:
         """softmax(q @ k.T * scale) @ v, with q (..., T, d), k (..., S, d), v (..., S, e).
 
-        A bool mask keeps the positions that are true, any other is added; `is_causal` keeps column <= row.
-        `scale` is 1 / sqrt(d) where none is given.
+        A bool mask keeps the positions that are true, any other is added; `is_causal` keeps column <= row. A row of
+        which nothing is kept gives zeros. `scale` is 1 / sqrt(d) where none is given. Each weight is dropped with the
+        probability `dropout_p`. `enable_gqa` repeats the heads (axis -3) of keys and values for groups of those of q.
         """
         if self.ndim < 2 or key.ndim < 2 or value.ndim < 2:
             raise TensorError(
                 f"attention: shapes {self.shape}, {key.shape}, {value.shape}", remedy="two axes or more each"
             )
-        if mask is not None and is_causal:
+        if attn_mask is not None and is_causal:
             raise TensorError("attention: both a mask and is_causal", remedy="give one of them")
+        if enable_gqa:
+            key, value = self._heads(key), self._heads(value)
         scores = self @ key.mT * (1 / math.sqrt(self.shape[-1]) if scale is None else scale)
-        if is_causal:
-            scores = self._of(lower(*scores.shape[-2:]).where(scores.uop, -math.inf))
-        elif mask is not None:
-            scores = mask.where(scores, -math.inf) if mask.dtype is dtypes.bool else scores + mask
-        return scores.softmax(-1) @ value
+        if attn_mask is not None:
+            masked = attn_mask.dtype is dtypes.bool
+            scores = attn_mask.where(scores, -math.inf) if masked else scores + attn_mask
+            weights = self._of(_softmax_of_kept(scores.uop))
+        else:
+            if is_causal:
+                scores = self._of(lower(*scores.shape[-2:]).where(scores.uop, -math.inf))
+            weights = scores.softmax(-1)
+        return (weights.dropout(dropout_p) if dropout_p else weights) @ value
+
+    def _heads(self, other: Self) -> Self:
+        """Keys or values with as many heads as there are of queries."""
+        if self.ndim < 3 or other.ndim < 3 or self.shape[-3] % max(other.shape[-3], 1):
+            raise TensorError(
+                f"attention: queries of shape {self.shape} and keys or values of shape {other.shape}",
+                remedy="(..., heads, length, size), with as many heads of queries, or a multiple",
+            )
+        return other.repeat_interleave(self.shape[-3] // other.shape[-3], -3)
+
+
+def _softmax_of_kept(scores: UOp) -> UOp:
+    """The softmax along the last axis; zeros in a row that is -inf throughout."""
+    last = (scores.ndim - 1,)
+    x = scores.cast(accumulator(scores.dtype))
+    greatest = detach(fold(x, Ops.MAX, last, keepdim=True))
+    powers = compose.exp(x - greatest.eq(-math.inf).where(greatest.const_like(0), greatest))
+    total = fold(powers, Ops.ADD, last, keepdim=True)
+    return (powers / total.eq(0).where(total.const_like(1), total)).cast(scores.dtype)
 
 
 def _product(left: Operand, right: Operand) -> UOp:

@@ -10,6 +10,7 @@ from uop_ir import Ops, dtypes
 from . import compose
 from .elementwise import Elementwise
 from .errors import TensorError
+from .graph import with_gradient_of
 from .promotion import refuse_bool
 from .value import Operand, Value, float_operand, operands
 
@@ -177,9 +178,11 @@ class Named(Elementwise):
         return self._of(compose.sign_bit(self.uop))
 
     def copysign(self, other: Operand) -> Self:
-        """|self| with the sign bit of `other`."""
+        """|self| with the sign bit of `other`; the derivative at 0 is 0."""
         x, y = map(float_operand, operands("copysign", self, other))
-        return self._of((compose.sign_bit(x) ^ compose.sign_bit(y)).where(-x, x))
+        size, negative = compose.absolute(x), compose.sign_bit(y)
+        value = (compose.sign_bit(x) ^ negative).where(-x, x)
+        return self._of(with_gradient_of(value, negative.where(-size, size)))
 
     def sgn(self) -> Self:
         """sign, of bool too, which stays."""
