@@ -317,3 +317,25 @@ ERRORS: list[tuple[Callable[[Tensor], object], str]] = [
 def test_errors_name_the_method(wrong: Callable[[Any], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong(Tensor(np.ones((2, 3), np.float32)))
+
+
+def test_repeat_interleave_by_counts() -> None:
+    x = np.arange(6).reshape(2, 3)
+    for counts in ([1, 0, 2], np.array([2, 1, 0]), Tensor([0, 3, 1]), Tensor([2])):
+        host = counts.numpy() if isinstance(counts, Tensor) else counts
+        same(Tensor(x).repeat_interleave(counts, 1), np.repeat(x, host, 1))
+    same(Tensor(x).repeat_interleave(Tensor([1, 0, 2, 0, 0, 1])), np.repeat(x, [1, 0, 2, 0, 0, 1]))
+    for wrong in ([1, 2], [1, -1, 0], [1.0, 2.0, 3.0]):
+        with pytest.raises(TensorError, match="repeat_interleave"):
+            Tensor(x).repeat_interleave(wrong, 1)
+    with pytest.raises(JitError):
+        jit(lambda t: t.repeat_interleave(t))(Tensor([1, 2]))
+
+
+def test_scatter_of_a_value() -> None:
+    x, at = np.zeros((2, 3)), np.array([[0, 2], [1, 1]])
+    wanted = x.copy()
+    np.put_along_axis(wanted, at, 5.0, 1)
+    same(Tensor(x).scatter(1, at, value=5.0), wanted)
+    with pytest.raises(TensorError, match="scatter: neither src nor value"):
+        Tensor(x).scatter(1, at)

@@ -156,3 +156,11 @@ def test_errors() -> None:
     for call, text in calls:
         with pytest.raises(TensorError, match=text):
             call()
+
+
+def test_powers_of_the_inverse() -> None:
+    a = np.array([[2.0, 1.0], [-1.0, 3.0]])
+    for n in (-1, -3):
+        np.testing.assert_allclose(
+            Tensor(a).matrix_power(n).numpy(), np.linalg.matrix_power(a, n), rtol=1e-12
+        )

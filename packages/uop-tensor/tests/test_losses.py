@@ -305,3 +305,13 @@ def test_the_gradient_of_cross_entropy() -> None:
         down[at] -= 1e-6
         difference = (call(Tensor(up)).item() - call(Tensor(down)).item()) / 2e-6
         np.testing.assert_allclose(found.numpy()[at], difference, rtol=1e-6, atol=1e-9)
+
+
+def test_one_variance_a_row() -> None:
+    x, y, v = np.array([[1.0, 2.0], [3.0, 5.0]]), np.zeros((2, 2)), np.array([0.5, 2.0])
+    wanted = (np.log(v)[:, None] + (x - y) ** 2 / v[:, None]) / 2
+    found = Tensor(x).gaussian_nll_loss(Tensor(y), Tensor(v[:, None]), reduction="none")
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+    three = Tensor(np.concatenate([x, x[:, :1]], 1))
+    found = three.gaussian_nll_loss(0.0, Tensor(v), reduction="none")
+    np.testing.assert_allclose(found.numpy()[:, :2], wanted, rtol=1e-12)

@@ -1,7 +1,7 @@
 """Views and joins against NumPy."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,8 @@ def test_expand_squeeze_unsqueeze(shape: tuple[int, ...], data: st.DataObject) -
     target = tuple(data.draw(st.lists(st.integers(0, 3), max_size=2))) + target
     same(Tensor(x).expand(target), np.broadcast_to(x, target))
     same(Tensor(x).squeeze(), x.squeeze())
+    every = tuple(range(x.ndim))
+    same(Tensor(x).squeeze(every), x.squeeze())  # axes of other sizes stay
     at = data.draw(st.integers(-x.ndim - 1, x.ndim))
     same(Tensor(x).unsqueeze(at), np.expand_dims(x, at))
     same(Tensor(x).unsqueeze(at).squeeze(at), x)
@@ -162,7 +164,7 @@ ERRORS = [
     (lambda t: t.permute(0), "permute"),
     (lambda t: t.transpose(0, 2), "transpose: axis 2 of a tensor of 2 axes"),
     (lambda t: t.flatten(1, 0), "flatten: axis 1 comes after axis 0"),
-    (lambda t: t.squeeze(0), "squeeze: axis 0"),
+    (lambda t: t.squeeze(2), "squeeze: axis 2"),
     (lambda t: t.flip((0, 0)), "flip: an axis twice"),
     (lambda t: t.pad([(1, 1)]), "pad"),
     (lambda t: t.pad([(-3, 0), (0, 0)]), "pad"),
@@ -170,8 +172,8 @@ ERRORS = [
     (lambda t: t.repeat(2), "repeat"),
     (lambda t: t.cat(Tensor([[1.0]])), "cat"),
     (lambda t: t.stack(Tensor([[1.0]])), "stack"),
-    (lambda t: t.cat([t, t]), "cat: list is no tensor"),
-    (lambda t: t.stack([t, t]), "stack: list is no tensor"),
+    (lambda t: t.cat([t, 1]), "cat: int is no tensor"),
+    (lambda t: type(t).stack([]), "stack: no tensors"),
     (lambda t: t.stack(np.ones((2, 3), np.float32)), "stack: ndarray is no tensor"),
     (lambda t: t.split([1, 2]), "split"),
     (lambda t: t[0, 0].mT, "mT"),
@@ -182,3 +184,15 @@ ERRORS = [
 def test_errors_name_the_method(wrong: Callable[[Tensor], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong(Tensor(np.ones((2, 3), np.float32)))
+
+
+def test_joined_as_a_list() -> None:
+    x, made = numbered((2, 3)), cast(Any, Tensor)  # types know tensors one by one
+    same(made.cat([Tensor(x), Tensor(x + 1)], dim=1), np.concatenate([x, x + 1], 1))
+    same(made(x).cat((Tensor(x + 1), Tensor(x))), np.concatenate([x, x + 1, x]))
+    same(made.stack((Tensor(x), Tensor(-x)), axis=-1), np.stack([x, -x], -1))
+
+
+def test_flip_takes_loose_axes() -> None:
+    x = numbered((2, 3, 4))
+    same(Tensor(x).flip(0, -1), x[::-1, :, ::-1])

@@ -214,7 +214,7 @@ def test_gradients(slopes_agree: Callable[..., None]) -> None:
 
 ERRORS: list[tuple[Callable[[Tensor], object], str]] = [
     (lambda t: t.sort(2), "sort: axis 2"),
-    (lambda t: t.sum().argsort(), "argsort: axis -1"),
+    (lambda t: t.sum().argsort(1), "argsort: axis 1"),
     (lambda t: t.topk(4), "topk: 4 elements along an axis of size 3"),
     (lambda t: t.topk(-1), "topk: -1 elements"),
     (lambda t: t.kthvalue(0), "kthvalue: number 0"),

@@ -205,7 +205,7 @@ ERRORS: list[tuple[Callable[[Any], object], str]] = [
     (lambda t: t.unbind(2), "unbind: axis 2"),
     (lambda t: t.meshgrid(), "meshgrid"),
     (lambda t: t[0].meshgrid(indexing="yx"), "meshgrid: indexing='yx'"),
-    (lambda t: t[0].meshgrid([1]), "list is no tensor"),
+    (lambda t: t[0].meshgrid([1]), "int is no tensor"),
     (lambda t: t.broadcast_tensors(Tensor([1, 2])), "do not broadcast"),
 ]
 
@@ -229,7 +229,7 @@ def test_stacks(name: str, shapes: list[tuple[int, ...]]) -> None:
 
 
 def test_stacks_that_do_not_fit() -> None:
-    with pytest.raises(TensorError, match="vstack: list is no tensor"):
-        Tensor([1]).vstack([Tensor([2])])  # type: ignore[arg-type]
+    with pytest.raises(TensorError, match="vstack: int is no tensor"):
+        Tensor([1]).vstack([2])  # type: ignore[arg-type]
     with pytest.raises(TensorError, match=r"cat: \(1, 2\) does not join \(1, 3\)"):
         Tensor.ones(3).vstack(Tensor.ones(2))

@@ -197,3 +197,37 @@ def test_a_fold_is_one_reduce_over_last_axes() -> None:
 def test_errors_name_the_method(wrong: Callable[[Tensor], object], message: str) -> None:
     with pytest.raises(TensorError, match=message):
         wrong(Tensor(np.ones((2, 3), np.float32)))
+
+
+def test_a_dtype_of_softmax_and_mean() -> None:
+    x = np.array([[1, 2, 4], [0, -1, 5]])
+    powers = np.exp(x - x.max(1, keepdims=True))
+    wanted = powers / powers.sum(1, keepdims=True)
+    t = Tensor(x)
+    for found, expected in (
+        (t.softmax(1, dtypes.f64), wanted),
+        (t.log_softmax(-1, dtype=dtypes.f64), np.log(wanted)),
+        (t.mean(0, dtype=dtypes.f64), x.mean(0)),
+    ):
+        assert found.dtype is dtypes.f64
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-14)
+    with pytest.raises(TensorError, match="softmax: dtype i32"):
+        t.softmax(0, dtypes.i32)
+    with pytest.raises(TensorError, match="mean: dtype i64"):
+        t.mean(dtype=dtypes.i64)
+
+
+def test_unbiased_is_a_correction() -> None:
+    x = np.array([[1.0, 2.0, 4.0], [0.0, -1.0, 5.0]])
+    for unbiased in (False, True):
+        found = Tensor(x).var(1, unbiased=unbiased)
+        np.testing.assert_allclose(found.numpy(), x.var(1, ddof=int(unbiased)), rtol=1e-14)
+        found = Tensor(x).std(unbiased=unbiased)
+        np.testing.assert_allclose(found.numpy(), x.std(ddof=int(unbiased)), rtol=1e-14)
+
+
+def test_both_derivatives_of_the_deviation_of_equal_elements_are_zero() -> None:
+    x = Tensor([3.0, 3.0, 3.0])
+    (first,) = x.std().gradient(x)
+    (second,) = (first * Tensor([1.0, 2.0, 5.0])).sum().gradient(x)
+    assert first.tolist() == second.tolist() == [0.0, 0.0, 0.0]

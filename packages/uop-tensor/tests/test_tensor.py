@@ -192,3 +192,14 @@ def test_bytes(dtype: DType) -> None:
     assert x.nbytes == x.numpy().nbytes
     assert x.is_floating_point() == (dtype in (dtypes.bf16, dtypes.f64))
     assert x.short().dtype is dtypes.i16
+
+
+def test_to_a_dtype() -> None:
+    x = Tensor([1.5, -2.5])
+    assert x.to(dtypes.i32).tolist() == [1, -2]
+    assert x.to(dtypes.i32).dtype is dtypes.i32
+    assert x.to(dtype=dtypes.f64).dtype is dtypes.f64
+    assert x.to("INTERP", dtypes.f16).dtype is dtypes.f16
+    assert x.to(Tensor([1])).dtype is dtypes.i64
+    with pytest.raises(TensorError, match="to: device"):
+        x.to(3)  # type: ignore[arg-type]

@@ -81,13 +81,50 @@ class Gather(Masks):
 
     take_along_dim = take_along_axis
 
-    def scatter(self, axis: int, index: Positions, src: Self | Number, reduce: str | None = None) -> Self:
+    def repeat_interleave(self, repeats: Positions, axis: int | None = None) -> Self:
+        """Each element repeated, along an axis (None: of all elements, row-major).
+
+        `repeats` is one count, or a vector of one count for each element of the axis, which is read.
+        """
+        if axis is None:
+            return self.reshape(-1).repeat_interleave(repeats, 0)
+        at = shapes.one_axis("repeat_interleave", self.ndim, axis)
+        if not isinstance(repeats, Value | np.ndarray | Sequence) or (
+            isinstance(repeats, Value) and not repeats.ndim
+        ):
+            (times,) = shapes.integers("repeat_interleave", (repeats,))
+            return self._interleaved(times, at)
+        given = repeats._data("repeat_interleave") if isinstance(repeats, Value) else repeats
+        counts = np.asarray(host_positions("repeat_interleave", given))
+        if (
+            counts.dtype.kind not in "iu"
+            or counts.shape not in ((1,), self.shape[at : at + 1])
+            or (counts < 0).any()
+        ):
+            raise TensorError(
+                f"repeat_interleave: counts {counts.dtype}{counts.shape} for axis {at} of {self.shape}",
+                remedy="one integer from 0 on, or a vector of one for each element of the axis",
+            )
+        return self.take(np.repeat(np.arange(self.shape[at]), counts), at)
+
+    def scatter(
+        self,
+        axis: int,
+        index: Positions,
+        src: Self | Number | None = None,
+        reduce: str | None = None,
+        *,
+        value: Number | None = None,
+    ) -> Self:
         """This tensor with the elements of `src` (or one number) where `index` says along an axis: `gather` undone.
 
         `index` has as many axes as this tensor and as `src`, each at most as long, but for that of this
         tensor along `axis`. Of several elements for one place the last is taken. `reduce` "add" and
-        "multiply" are the sum and product of `scatter_reduce`.
+        "multiply" are the sum and product of `scatter_reduce`. `value` is a `src` that is one number.
         """
+        src = value if src is None else src
+        if src is None:
+            raise TensorError("scatter: neither src nor value", remedy="give one of them")
         if reduce is not None and reduce not in _SCATTER:
             raise TensorError(f"scatter: reduce={reduce!r}", remedy='"add", "multiply" or None')
         if reduce is not None:

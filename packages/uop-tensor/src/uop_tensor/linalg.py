@@ -53,6 +53,25 @@ class LinearAlgebra(Products):
 
     inverse = inv
 
+    def matrix_power(self, n: int) -> Self:
+        """Square matrices (..., m, m) multiplied n times, by repeated squaring; n = 0 gives the identity, n < 0 a power
+        of the inverse.
+        """
+        self._square("matrix_power")
+        if n < 0:
+            return self.inv().matrix_power(-n)
+        result: Self | None = None
+        power = self
+        while n:
+            if n & 1:
+                result = power if result is None else result @ power
+            n >>= 1
+            power = power @ power if n else power
+        if result is not None:
+            return result
+        one = type(self).eye(self.shape[-1], dtype=self.dtype)
+        return one.expand(self.shape)
+
     def solve(self, other: Operand) -> Self:
         """The x with self @ x = other: of one vector (n,), or of matrices (..., n, k); batches broadcast."""
         (a, b), dtype = self._small("solve", other, square=True)

@@ -13,7 +13,7 @@ from .classes import Classes
 from .errors import TensorError
 from .graph import with_gradient_of
 from .promotion import accumulator, as_float
-from .value import Operand, operands
+from .value import Operand, Value, operands
 
 
 class Losses(Classes):
@@ -136,7 +136,12 @@ class Losses(Classes):
     def gaussian_nll_loss(
         self, target: Operand, var: Operand, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
     ) -> Self:
-        """(log(v) + (x - y)**2 / v) / 2, v = max(var, eps), which passes the gradient; `full` adds log(2 pi) / 2."""
+        """(log(v) + (x - y)**2 / v) / 2, v = max(var, eps), which passes the gradient; `full` adds log(2 pi) / 2.
+
+        `var` is a number, or has a shape that broadcasts, or that of the tensor without the last axis.
+        """
+        if isinstance(var, Value) and var.shape != self.shape and var.shape == self.shape[:-1]:
+            var = self._of(var.uop.reshape((*var.uop.shape, 1)))
 
         def loss(x: UOp, y: UOp, v: UOp) -> UOp:
             v = with_gradient_of((v < eps).where(v.const_like(eps), v), v)

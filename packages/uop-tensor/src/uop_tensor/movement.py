@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
-from typing import Self
+from typing import Self, TypeVar
 
 from uop_ir import Ops, UOp, dtypes
 
@@ -14,6 +14,8 @@ from .activations import Activations
 from .errors import TensorError
 from .graph import broadcast_to, shape_of
 from .promotion import promote
+
+T = TypeVar("T", bound="Movement")
 
 
 class Movement(Activations):
@@ -80,11 +82,8 @@ class Movement(Activations):
         return self.transpose(-1, -2)
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
-        """Without the axes of size 1, or without those named, which must have size 1."""
+        """Without the axes of size 1, or without those of them that are named; any other axis stays."""
         axes = shapes.axes("squeeze", self.ndim, axis)
-        for a in axes if axis is not None else ():
-            if self.shape[a] != 1:
-                raise TensorError(f"squeeze: axis {a} of {self.shape} has size {self.shape[a]}, not 1")
         return self._of(self.uop.reshape([s for a, s in enumerate(self.shape) if a not in axes or s != 1]))
 
     def unsqueeze(self, axis: int) -> Self:
@@ -92,9 +91,10 @@ class Movement(Activations):
         at = shapes.one_axis("unsqueeze", self.ndim + 1, axis)
         return self._of(self.uop.reshape((*self.shape[:at], 1, *self.shape[at:])))
 
-    def flip(self, axis: int | Sequence[int] | None = None) -> Self:
-        """The named axes (None: all) reversed."""
-        axes = shapes.axes("flip", self.ndim, axis)
+    def flip(self, axis: int | Sequence[int] | None = None, *others: int) -> Self:
+        """The named axes (None: all) reversed; they may be loose numbers."""
+        named = (*shapes.integers("flip", (axis,)), *others) if others else axis
+        axes = shapes.axes("flip", self.ndim, named)
         return self._of(self.uop.flip([a in axes for a in range(self.ndim)]))
 
     def shrink(self, bounds: Sequence[tuple[int, int] | None]) -> Self:
@@ -115,37 +115,41 @@ class Movement(Activations):
         return self._of(self.uop.shrink([(p[0], p[1]) for p in pairs]))
 
     def cat(self, *others: Self, axis: int = 0) -> Self:
-        """This tensor and others joined along an axis; the other axes must be equal."""
-        refuse_others("cat", (self, *others))
-        at = shapes.one_axis("cat", self.ndim, axis)
-        rest = (*self.shape[:at], *self.shape[at + 1 :])
-        for other in others:
-            if other.ndim != self.ndim or (*other.shape[:at], *other.shape[at + 1 :]) != rest:
+        """This tensor and others joined along an axis; the other axes must be equal. A list of all will do."""
+        first, *rest = given = several("cat", (self, *others))
+        at = shapes.one_axis("cat", first.ndim, axis)
+        around = (*first.shape[:at], *first.shape[at + 1 :])
+        for other in rest:
+            if other.ndim != first.ndim or (*other.shape[:at], *other.shape[at + 1 :]) != around:
                 raise TensorError(
-                    f"cat: {other.shape} does not join {self.shape} along axis {at}",
+                    f"cat: {other.shape} does not join {first.shape} along axis {at}",
                     remedy="the other axes must be equal",
                 )
-        return self._of(join(_alike("cat", (self, *others)), at))
+        return first._of(join(_alike("cat", given), at))
 
     def stack(self, *others: Self, axis: int = 0) -> Self:
-        """This tensor and others of its shape along a new axis."""
-        refuse_others("stack", (self, *others))
-        at = shapes.one_axis("stack", self.ndim + 1, axis)
-        for other in others:
-            if other.shape != self.shape:
+        """This tensor and others of its shape along a new axis. A list of all will do."""
+        first, *rest = given = several("stack", (self, *others))
+        at = shapes.one_axis("stack", first.ndim + 1, axis)
+        for other in rest:
+            if other.shape != first.shape:
                 raise TensorError(
-                    f"stack: {other.shape} beside {self.shape}", remedy="all shapes must be equal"
+                    f"stack: {other.shape} beside {first.shape}", remedy="all shapes must be equal"
                 )
-        return self._of(_stack(_alike("stack", (self, *others)), at))
+        return first._of(_stack(_alike("stack", given), at))
 
 
-def refuse_others(method: str, given: Sequence[object]) -> None:
-    """Raise TensorError for what is no tensor: a list of tensors, as other libraries take it."""
-    for x in given:
+def several(method: str, given: Sequence[T | Sequence[T]]) -> list[T]:
+    """Tensors that are given one by one, or in lists. Raises TensorError for none, and for what is no tensor."""
+    each = [x for part in given for x in (part if isinstance(part, list | tuple) else (part,))]
+    if not each:
+        raise TensorError(f"{method}: no tensors", remedy="give one or more")
+    for x in each:
         if not isinstance(x, Movement):
             raise TensorError(
-                f"{method}: {type(x).__name__} is no tensor", remedy=f"give one by one: x.{method}(y, z)"
+                f"{method}: {type(x).__name__} is no tensor", remedy=f"give tensors: x.{method}(y, z)"
             )
+    return each
 
 
 def _alike(method: str, tensors: Sequence[Movement]) -> list[UOp]:

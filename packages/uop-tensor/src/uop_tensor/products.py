@@ -155,23 +155,6 @@ class Products(Functional):
             return product
         return (self if beta == 1 else self * beta) + product
 
-    def matrix_power(self, n: int) -> Self:
-        """Square matrices (..., m, m) multiplied n >= 0 times, by repeated squaring; n = 0 gives the identity."""
-        self._square("matrix_power")
-        if n < 0:
-            raise TensorError(f"matrix_power: n={n}", remedy="at least 0; take the power of inv()")
-        result: Self | None = None
-        power = self
-        while n:
-            if n & 1:
-                result = power if result is None else result @ power
-            n >>= 1
-            power = power @ power if n else power
-        if result is not None:
-            return result
-        one = type(self).eye(self.shape[-1], dtype=self.dtype)
-        return one.expand(self.shape)
-
     def trace(self) -> Self:
         """The sum of the diagonal of a square matrix, in the dtype of `sum`."""
         if self.ndim != 2:

@@ -9,7 +9,7 @@ from typing import Self
 from . import shapes
 from .errors import TensorError
 from .graph import broadcast_to
-from .movement import join, refuse_others
+from .movement import join, several
 from .padding import Padding
 from .windows import windows
 
@@ -31,18 +31,16 @@ class Rearrange(Padding):
 
     def broadcast_tensors(self, *others: Self) -> tuple[Self, ...]:
         """This tensor and others, expanded to the shape that they broadcast to."""
-        every = (self, *others)
-        refuse_others("broadcast_tensors", every)
+        every = several("broadcast_tensors", (self, *others))
         shape = shapes.broadcast("broadcast_tensors", *(t.shape for t in every))
-        return tuple(self._of(broadcast_to(t.uop, shape)) for t in every)
+        return tuple(t._of(broadcast_to(t.uop, shape)) for t in every)
 
     def meshgrid(self, *others: Self, indexing: str = "ij") -> tuple[Self, ...]:
         """For tensors of one axis, or none, grids of the coordinates of every combination.
 
         Axis i of the grids belongs to tensor i; with `indexing="xy"` the first two axes are exchanged.
         """
-        every = (self, *others)
-        refuse_others("meshgrid", every)
+        every = several("meshgrid", (self, *others))
         if indexing not in ("ij", "xy"):
             raise TensorError(f"meshgrid: indexing={indexing!r}", remedy='give "ij" or "xy"')
         for t in every:
@@ -143,8 +141,7 @@ class Rearrange(Padding):
 
     def _of_axes(self, method: str, others: Sequence[Self], least: int) -> list[Self]:
         """Each with at least as many axes, new ones in front."""
-        every = (self, *others)
-        refuse_others(method, every)
+        every = several(method, (self, *others))
         return [x.reshape((*(1,) * (least - x.ndim), *x.shape)) for x in every]
 
     # repeated
@@ -169,15 +166,11 @@ class Rearrange(Padding):
         x = x.expand([n for c, s in zip(counts, old, strict=True) for n in (c, s)])
         return self._of(x.reshape([c * s for c, s in zip(counts, old, strict=True)]))
 
-    def repeat_interleave(self, repeats: int, axis: int | None = None) -> Self:
-        """Each element repeated, along an axis (None: of all elements, row-major)."""
-        (times,) = shapes.integers("repeat_interleave", (repeats,))
+    def _interleaved(self, times: int, axis: int) -> Self:
+        """Each element `times` times, along an axis."""
         if times < 0:
             raise TensorError(f"repeat_interleave: {times} times", remedy="give a count from 0")
-        if axis is None:
-            return self.reshape((self.numel(),)).repeat_interleave(times, 0)
-        at = shapes.one_axis("repeat_interleave", self.ndim, axis)
-        before, after = self.shape[: at + 1], self.shape[at + 1 :]
+        before, after = self.shape[: axis + 1], self.shape[axis + 1 :]
         x = self.uop.reshape((*before, 1, *after)).expand((*before, times, *after))
         return self._of(x.reshape((*before[:-1], before[-1] * times, *after)))
 

@@ -56,15 +56,26 @@ class Reduction(Random):
             )
         return axes
 
-    def mean(self, axis: Axis = None, keepdim: bool = False) -> Self:
-        """The sum divided by the number of elements; of integers, as f32."""
-        dtype = as_float(self.dtype)
-        x = self.uop.cast(accumulator(dtype))
+    def mean(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
+        """The sum divided by the number of elements, in a float dtype if one is given; of integers, as f32."""
+        dtype = _float_type("mean", self.dtype, dtype)
+        x = self.uop.cast(dtype).cast(accumulator(dtype))
         axes = shapes.axes("mean", self.ndim, axis)
         return self._of(_mean(x, axes, keepdim).cast(dtype))
 
-    def var(self, axis: Axis = None, keepdim: bool = False, correction: float = 1) -> Self:
-        """The sum of squared distances from the mean, divided by the number of elements less `correction`."""
+    def var(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        unbiased: bool | None = None,
+    ) -> Self:
+        """The sum of squared distances from the mean, divided by the number of elements less `correction`.
+
+        `unbiased` is another name of a correction of 1 or 0.
+        """
+        correction = correction if unbiased is None else int(unbiased)
         dtype = as_float(self.dtype)
         x = self.uop.cast(accumulator(dtype))
         axes = shapes.axes("var", self.ndim, axis)
@@ -74,9 +85,16 @@ class Reduction(Random):
         left = (n - correction).maximum(0) if isinstance(n, UOp) else max(n - correction, 0)
         return self._of((total / left).cast(dtype))
 
-    def std(self, axis: Axis = None, keepdim: bool = False, correction: float = 1) -> Self:
+    def std(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        unbiased: bool | None = None,
+    ) -> Self:
         """The square root of the variance; where that is 0, the derivative is 0."""
-        return self.var(axis, keepdim, correction)._real(compose.flat_sqrt)
+        return self.var(axis, keepdim, correction, unbiased=unbiased)._real(compose.flat_sqrt)
 
     def any(self, axis: Axis = None, keepdim: bool = False) -> Self:
         """Whether an element is not zero."""
@@ -128,23 +146,31 @@ class Reduction(Random):
         total = compose.log(fold(compose.exp(x - shift), Ops.ADD, axes, keepdim=True)) + shift
         return self._of((total if keepdim else _without(total, axes)).cast(dtype))
 
-    def softmax(self, axis: int = -1) -> Self:
-        """exp(x) / sum(exp(x)) along an axis, without overflow."""
-        x, axes = self._shifted("softmax", axis)
+    def softmax(self, axis: int = -1, dtype: DType | None = None) -> Self:
+        """exp(x) / sum(exp(x)) along an axis, without overflow; computed in a float dtype if one is given."""
+        x, axes, dtype = self._shifted("softmax", axis, dtype)
         powers = compose.exp(x)
-        return self._of((powers / fold(powers, Ops.ADD, axes, keepdim=True)).cast(as_float(self.dtype)))
+        return self._of((powers / fold(powers, Ops.ADD, axes, keepdim=True)).cast(dtype))
 
-    def log_softmax(self, axis: int = -1) -> Self:
-        """log(softmax(x)) along an axis, without overflow or underflow."""
-        x, axes = self._shifted("log_softmax", axis)
+    def log_softmax(self, axis: int = -1, dtype: DType | None = None) -> Self:
+        """log(softmax(x)) along an axis, without overflow or underflow; in a float dtype if one is given."""
+        x, axes, dtype = self._shifted("log_softmax", axis, dtype)
         total = compose.log(fold(compose.exp(x), Ops.ADD, axes, keepdim=True))
-        return self._of((x - total).cast(as_float(self.dtype)))
+        return self._of((x - total).cast(dtype))
 
-    def _shifted(self, method: str, axis: int) -> tuple[UOp, tuple[int, ...]]:
-        """This tensor less its greatest element along an axis, in f32 at least; and the axis."""
+    def _shifted(self, method: str, axis: int, dtype: DType | None) -> tuple[UOp, tuple[int, ...], DType]:
+        """This tensor less its greatest element along an axis, in f32 at least; the axis; the dtype of the result."""
         axes = (shapes.one_axis(method, self.ndim, axis),)
-        x = self.uop.cast(accumulator(as_float(self.dtype)))
-        return x - detach(fold(x, Ops.MAX, axes, keepdim=True)), axes
+        dtype = _float_type(method, self.dtype, dtype)
+        x = self.uop.cast(dtype).cast(accumulator(dtype))
+        return x - detach(fold(x, Ops.MAX, axes, keepdim=True)), axes, dtype
+
+
+def _float_type(method: str, own: DType, wanted: DType | None) -> DType:
+    """The float dtype of a result: the one that is asked for, else a tensor's own, f32 for integers."""
+    if wanted is not None and not wanted.is_float:
+        raise TensorError(f"{method}: dtype {wanted}", remedy="a float type")
+    return wanted or as_float(own)
 
 
 def _without(x: UOp, axes: tuple[int, ...]) -> UOp:

@@ -107,9 +107,17 @@ class Tensor(Reading):
         """The same value, stored by itself instead of computed within what uses it."""
         return self._of(self.uop if whole_buffer(self.uop) is not None else stored(self.uop))
 
-    def to(self, device: str) -> Self:
-        """The same value on another device. Raises BackendError for one that is not installed."""
-        return self._of(_on_device(self.uop, device))
+    def to(self, device: str | DType | Value | None = None, dtype: DType | None = None) -> Self:
+        """The same value on another device, or in another dtype, or both; a tensor stands for those that it has.
+
+        Raises BackendError for a device that is not installed.
+        """
+        if isinstance(device, Value):
+            return self.to(device.device, device.dtype)
+        if isinstance(device, DType):
+            device, dtype = None, device
+        x = self.uop if dtype is None else self.uop.cast(dtype)
+        return self._of(x if device is None else _on_device(x, device))
 
     def assign(self, value: Self | npt.NDArray[Any]) -> Self:
         """Give this tensor another value of the same shape and dtype; returns this tensor.

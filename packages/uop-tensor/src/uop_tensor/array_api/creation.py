@@ -141,7 +141,10 @@ def eye(
     device: str | None = None,
 ) -> Array:
     """Ones where the column is the row plus `k`, zeros elsewhere."""
-    rows, columns = (arange(n, dtype=dtypes.i64) for n in (n_rows, n_rows if n_cols is None else n_cols))
+    sizes = n_rows, n_rows if n_cols is None else n_cols
+    if min(sizes) < 0:
+        raise TensorError(f"eye: {sizes[0]} rows and {sizes[1]} columns", remedy="0 or more of each")
+    rows, columns = (arange(n, dtype=dtypes.i64) for n in sizes)
     return _on((rows.unsqueeze(1) == columns - k).cast(dtype or dtypes.f32), device)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uop_tensor.errors import TensorError
-from uop_tensor.shapes import one_axis
+from uop_tensor.shapes import axes
 from uop_tensor.tensor import Tensor
 
 from .array import Array, as_array
@@ -51,8 +51,14 @@ def expand_dims(x: Tensor, /, axis: int = 0) -> Array:
 
 
 def squeeze(x: Tensor, /, axis: Axes) -> Array:
-    """Without the axes named, which must have size 1."""
-    return as_array(x).squeeze(axis)
+    """Without the axes named. Raises TensorError for one that has another size than 1."""
+    array = as_array(x)
+    for a in axes("squeeze", array.ndim, axis):
+        if array.shape[a] != 1:
+            raise TensorError(
+                f"squeeze: axis {a} of {array.shape} has size {array.shape[a]}", remedy="name axes of size 1"
+            )
+    return array.squeeze(axis)
 
 
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Array:
@@ -93,24 +99,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> A
 
     An array of counts, one an element of the axis, is read.
     """
-    array = as_array(x)
-    if isinstance(repeats, int):
-        return array.repeat_interleave(repeats, axis)
-    counts = as_array(repeats)
-    if counts.size == 1:
-        return array.repeat_interleave(int(counts.item()), axis)
-    if axis is None:
-        array, axis = array.reshape((array.size,)), 0
-    axis = one_axis("repeat", array.ndim, axis)
-    if counts.shape != (array.shape[axis],) or not counts.dtype.is_int:
-        raise TensorError(
-            f"repeat: counts {counts.dtype}{counts.shape} for an axis of size {array.shape[axis]}",
-            remedy="one integer, or one each",
-        )
-    numbers = counts.tolist()
-    if min(numbers, default=0) < 0:
-        raise TensorError(f"repeat: {min(numbers)} times", remedy="counts from 0")
-    return array.take([i for i, n in enumerate(numbers) for _ in range(n)], axis)
+    return as_array(x).repeat_interleave(repeats if isinstance(repeats, int) else as_array(repeats), axis)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Array, ...]:

@@ -1,0 +1,65 @@
+"""Parameters by the names of torch, and scalars along an axis, against NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uop_tensor import Tensor, TensorError
+
+X = np.arange(24.0).reshape(2, 3, 4)
+
+NAMED: list[tuple[Callable[[Any], Any], Any]] = [
+    (lambda t: t.flatten(start_dim=1, end_dim=2), X.reshape(2, 12)),
+    (lambda t: t.transpose(dim0=0, dim1=2), X.swapaxes(0, 2)),
+    (lambda t: t.swapaxes(axis0=0, axis1=1), X.swapaxes(0, 1)),
+    (lambda t: t.permute(dims=(2, 0, 1)), X.transpose(2, 0, 1)),
+    (lambda t: t.flip(dims=(0, 2)), X[::-1, :, ::-1]),
+    (lambda t: t.roll(shifts=1, dims=1), np.roll(X, 1, 1)),
+    (lambda t: t.rot90(k=1, dims=(0, 1)), np.rot90(X)),
+    (lambda t: t.tile(dims=(2, 1, 1)), np.tile(X, (2, 1, 1))),
+    (lambda t: t.repeat(repeats=(1, 2, 1)), np.tile(X, (1, 2, 1))),
+    (lambda t: t[:, :1].expand(size=(2, 5, 4)), np.broadcast_to(X[:, :1], (2, 5, 4))),
+    (lambda t: t.chunk(chunks=2, dim=2)[1], X[:, :, 2:]),
+    (lambda t: t.split(split_size=2, dim=1)[1], X[:, 2:]),
+    (lambda t: t.tensor_split(indices_or_sections=2, dim=1)[1], X[:, 2:]),
+    (lambda t: t.pad(pad=(1, 0)), np.pad(X, [(0, 0), (0, 0), (1, 0)])),
+    (lambda t: t.unfold(dimension=2, size=2, step=2)[:, :, 1], X[:, :, 2:]),
+    (lambda t: t.full_like(fill_value=3), np.full_like(X, 3)),
+    (lambda t: t.full(size=(2,), fill_value=2.0).double(), np.full(2, 2.0)),
+    (lambda t: t.zeros(size=(2, 3)).double(), np.zeros((2, 3))),
+    (lambda t: t.arange(start=1, end=4), np.arange(1, 4)),
+    (lambda t: t.addcmul(tensor1=t, tensor2=t, value=2), X + 2 * X * X),
+]
+
+
+@pytest.mark.parametrize(("found", "wanted"), NAMED)
+def test_names_of_torch(found: Callable[[Any], Any], wanted: Any) -> None:
+    np.testing.assert_array_equal(found(Tensor(X)).numpy(), wanted, strict=True)
+
+
+def test_one_parameter_by_two_names() -> None:
+    with pytest.raises(TensorError, match="flatten: both start and start_dim"):
+        Tensor(X).flatten(start=0, start_dim=1)  # type: ignore[call-arg]
+
+
+OF_SCALARS = "sum prod mean max min amax argmax std_mean softmax log_softmax logsumexp cumsum cumprod cummax sort argsort"
+
+
+@pytest.mark.parametrize("name", OF_SCALARS.split())
+def test_a_scalar_is_one_of_one_axis(name: str) -> None:
+    scalar, vector = Tensor(2.5), Tensor([2.5])
+    for axis in (0, -1):
+        found, wanted = (getattr(t, name)(axis) for t in (scalar, vector))
+        for one, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, wanted)), strict=True):
+            np.testing.assert_array_equal(one.numpy(), other.numpy().reshape(()), strict=True)
+    with pytest.raises(TensorError, match=": axis 1 of a tensor"):
+        getattr(scalar, name)(1)
+
+
+def test_the_gradient_of_a_scalar_along_an_axis() -> None:
+    x = Tensor(2.5)
+    (found,) = (x * x).sum(0).gradient(x)
+    assert found.shape == ()
+    assert found.item() == 5.0
