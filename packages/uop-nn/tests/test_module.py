@@ -43,9 +43,24 @@ def test_names_are_paths_and_a_shared_parameter_counts_once() -> None:
     model = Odd()
     names = ["layers.0.weight", "layers.0.bias", "layers.1.weight", "pair.1.0"]
     assert [name for name, _ in model.named_parameters()] == names
-    assert list(model.state_dict()) == names
+    assert list(model.state_dict()) == [*names[:3], "tied", "pair.1.0"]
     assert [t.shape for t in model.parameters()] == [(3, 2), (3,), (2, 3), (2,)]
     assert model.parameter_count() == 6 + 3 + 6 + 2
+
+
+def test_a_shared_parameter_is_loaded_by_any_of_its_names() -> None:
+    model = Odd()
+    state = {name: t.numpy() for name, t in model.state_dict().items()}
+    state["tied"] = state["tied"] + 1
+    for left_out in ("layers.0.weight", "tied"):
+        part = {name: array for name, array in state.items() if name != left_out}
+        assert model.load_state_dict(part) == ([], [])
+        kept = part.get("tied", state["layers.0.weight"])
+        np.testing.assert_array_equal(model.layers[0].weight.numpy(), kept)
+    with pytest.raises(ModelError, match=r"2 missing \(layers.0.weight, tied\)"):
+        model.load_state_dict(
+            {name: a for name, a in state.items() if name not in ("layers.0.weight", "tied")}
+        )
 
 
 class Named(Module):

@@ -61,18 +61,16 @@ class Module:
         return sum(tensor.numel() for tensor in self.parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters, and the buffers of layers, by name: the tensors themselves, not copies."""
-        found: dict[int, tuple[str, Tensor]] = {}
-        for at in _tensors(self):
-            if at.value.requires_grad or at.is_buffer:
-                found.setdefault(id(at.value), (at.name, at.value))
-        return dict(found.values())
+        """The parameters, and the buffers of layers, by name: the tensors themselves, not copies. A shared one has all of
+        its names, as in PyTorch.
+        """
+        return {at.name: at.value for at in _tensors(self) if at.value.requires_grad or at.is_buffer}
 
     def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]], *, strict: bool = True) -> Mismatch:
         """Give every parameter and buffer the value that `state` has for its name.
 
         Raises ModelError, and changes nothing, if a shape or dtype differs or, unless `strict` is False, if a
-        name is missing or unknown. The names that were left out are returned.
+        name is missing or unknown; of a shared one, one name is enough. The names that were left out are returned.
         """
         return load_tensors(self.state_dict(), state, strict=strict)
 
@@ -164,7 +162,8 @@ def load_tensors(
         raise ModelError(
             f"a state is values by name, not {type(state).__name__}", remedy="give a state_dict()"
         )
-    missing = sorted(targets.keys() - state.keys())
+    given = {id(target) for name, target in targets.items() if name in state}
+    missing = sorted(name for name, target in targets.items() if id(target) not in given)
     unknown = sorted(str(name) for name in state.keys() - targets.keys())
     if strict and (missing or unknown):
         wrong = [
