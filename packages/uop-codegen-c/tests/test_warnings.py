@@ -35,6 +35,12 @@ def masked() -> UOp:
     return stored(UOp.param(1, 6, dtypes.f32).pad(((1, 2),)))
 
 
+def both_called() -> UOp:
+    """Two conditions that call functions, joined by `&`: clang asks if `&&` is meant."""
+    x, y = (UOp.param(i, 3, dtypes.f32) for i in (1, 2))
+    return stored(((x.maximum(y) < y.maximum(1.0)) & (y.maximum(x) < x.maximum(1.0))).where(x, y))
+
+
 def folded_away() -> UOp:
     """A sum to which nothing is added, as x + -0.0 is x."""
     return stored(UOp.const(dtypes.f32, -0.0).reshape((1, 1)).expand((16, 8)).reduce(Ops.ADD, 1))
@@ -57,6 +63,6 @@ def test_no_warnings(compiler: str, opt: int, tmp_path: Path) -> None:
         override(settings, cc=compiler, opt=opt, uop_cache=str(tmp_path)),
         override(ir_settings, check=1),
     ):
-        CpuBackend().compile([matmul(16), masked(), folded_away(), *masked_lanes()])
+        CpuBackend().compile([matmul(16), masked(), both_called(), folded_away(), *masked_lanes()])
         copies = Schedule.parse("retype 0 upcast")
         CpuBackend(lambda body: generate(body, Freedoms(), schedule=copies)).compile([masked_copies()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from uop_ir import BackendError, Const, DType, Kind, Ops, UOp, dtypes
@@ -24,6 +25,9 @@ from .writer import (
     Text,
     lane_of,
 )
+
+#: Where a text calls a function.
+CALL = re.compile(r"\w\(")
 
 
 def expression(r: Renderer, node: UOp) -> Text:
@@ -89,6 +93,8 @@ def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
     def rule(r: Renderer, node: UOp) -> Text:
         lanes = length(node)
         left, right = (r.operand(s, lanes, UNARY) for s in node.src)
+        if node.dtype is dtypes.bool and lanes == 1 and CALL.search(left) and CALL.search(right):
+            right = f"(int){right}"  # else clang asks if `&&` is meant, which would not call the second
         text = Text(f"{left} {ctext.INFIX[node.op]} {right}", binding)
         narrow = lanes == 1 and node.dtype.is_int and node.dtype.bits < 32
         return Text(f"({ctext.SCALAR[node.dtype]}){text.within(ATOM)}", UNARY) if narrow else text
