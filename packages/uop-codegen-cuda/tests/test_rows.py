@@ -7,11 +7,15 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
+from random import Random
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from uop_codegen_c import Freedoms, Schedule, ScheduleError
 from uop_codegen_cuda import (
@@ -57,11 +61,11 @@ def compiled(bodies: Sequence[UOp]) -> list[EmuKernel]:
         return emulate([generate(body) for body in bodies])
 
 
-def stored(kernel: EmuKernel, given: Sequence[Array], order: str = "random") -> Array:
+def stored(kernel: EmuKernel, inputs: Sequence[Array], order: str = "random") -> Array:
     """What a kernel stores to its first argument."""
     first = np.zeros(kernel.source.params[0].arg.size, kernel.source.params[0].dtype.numpy)
     with override(settings, emu_order=order):
-        kernel([first.ctypes.data, *(a.ctypes.data for a in given)], {})
+        kernel([first.ctypes.data, *(a.ctypes.data for a in inputs)], {})
     return first
 
 
@@ -80,9 +84,9 @@ def test_rows_of_any_length(rows: tuple[int, ...]) -> None:
     """Sums and products within a bound of those in f64, which each order of the terms keeps; the others exactly."""
     cases = [(n, name) for n in LENGTHS for name in FOLDS]
     random = np.random.default_rng(0)
-    given = [(1 + 0.01 * random.standard_normal((*rows, n))).astype(np.float32) for n, _ in cases]
+    inputs = [(1 + 0.01 * random.standard_normal((*rows, n))).astype(np.float32) for n, _ in cases]
     bodies = [UOp.sink(memory(0, *rows).store(FOLDS[name][0](memory(1, *rows, n)))) for n, name in cases]
-    for x, (n, name), kernel in zip(given, cases, compiled(bodies), strict=True):
+    for x, (n, name), kernel in zip(inputs, cases, compiled(bodies), strict=True):
         wanted = FOLDS[name][1](x.astype(np.float64)).reshape(-1)
         got = stored(kernel, [x])
         if name in ("max", "min"):
@@ -103,12 +107,12 @@ def test_every_type(name: str) -> None:
     floats = random.standard_normal((rows, length))
     floats = 1 + floats / 100 if name == "prod" else floats
     whole = random.integers(0, 10, (rows, length))
-    given = [(floats if t.is_float else whole if t.min == 0 else whole - 5).astype(t.numpy) for t in types]
+    inputs = [(floats if t.is_float else whole if t.min == 0 else whole - 5).astype(t.numpy) for t in types]
     bodies = [
         UOp.sink(memory(0, rows, dtype=t).store(FOLDS[name][0](memory(1, rows, length, dtype=t))))
         for t in types
     ]
-    for dtype, x, kernel in zip(types, given, compiled(bodies), strict=True):
+    for dtype, x, kernel in zip(types, inputs, compiled(bodies), strict=True):
         got = stored(kernel, [x])
         if dtype.is_int or name in ("max", "min"):
             wanted = _wrapped(name, x) if name in WRAPPING else FOLDS[name][1](x)
@@ -189,10 +193,10 @@ def test_several_reductions_in_one_kernel(name: str) -> None:
     make, reference = ROWS[name]
     sizes = [(1, 40), (9, 33), (13, 64), (4, 500), (2, 1000)]
     random = np.random.default_rng(3)
-    given = [[random.standard_normal(s).astype(np.float32)] for s in sizes]
-    for arrays, (_, n) in zip(given, sizes, strict=True):
+    inputs = [[random.standard_normal(s).astype(np.float32)] for s in sizes]
+    for arrays, (_, n) in zip(inputs, sizes, strict=True):
         arrays += [random.standard_normal(n).astype(np.float32)] if name == "layer norm" else []
-    for kernel, arrays in zip(compiled([make(*s) for s in sizes]), given, strict=True):
+    for kernel, arrays in zip(compiled([make(*s) for s in sizes]), inputs, strict=True):
         assert "__shfl" in kernel.source.text
         wanted = reference(*(a.astype(np.float64) for a in arrays)).reshape(-1)
         for order in ORDERS:
@@ -240,6 +244,35 @@ def test_floats_whose_order_is_fixed_are_not_shared(op: Ops, check: Check) -> No
     assert "__shfl" not in check(body, freedoms=EXACT).text
     with pytest.raises(ScheduleError, match="in another order"):
         generate(body, EXACT, schedule=Schedule.parse("pad 1 32; split 1 32 warp"))
+
+
+def random_rows(random: Random) -> UOp:
+    """A few reductions of a matrix of integers in any order of its axes, one made of what another gives."""
+    dtype = random.choice((dtypes.i32, dtypes.u8, dtypes.i64))
+    shape = (*(random.choice((1, 2, 3, 5, 9, 17)) for _ in range(random.randint(0, 3))),)
+    shape = (*shape, random.choice((1, 20, 31, 32, 33, 64, 100, 256, 300)))
+    axes = len(shape)
+    order = random.sample(range(axes), axes) if random.random() < 0.3 else range(axes)
+    x = memory(1, *(shape[list(order).index(axis)] for axis in range(axes)), dtype=dtype).permute(
+        tuple(order)
+    )
+    for _ in range(random.randint(1, 3)):
+        last = random.randint(1, min(2, axes))
+        folded = x.reduce(random.choice((Ops.ADD, Ops.MAX, Ops.MUL)), last)
+        everywhere = folded.reshape((*shape[: axes - last], *[1] * last)).expand(shape)
+        x = random.choice((x - everywhere, x * everywhere + x, (x < everywhere).where(x, everywhere)))
+    last = random.randint(0, axes - 1)
+    value = x.reduce(random.choice((Ops.ADD, Ops.MAX)), last) if last else x
+    return UOp.sink(memory(0, *shape[: axes - last], dtype=dtype).store(value))
+
+
+@pytest.mark.net
+@hypothesis_settings(max_examples=max(3, hypothesis_settings().max_examples // 20))
+@given(seed=st.integers(0, 2**32))
+def test_random_reductions(check: Check, seed: int) -> None:
+    """Shared or not, bit for bit in each order, and clean."""
+    source = check(random_rows(Random(seed)), freedoms=EXACT, seed=seed)  # noqa: S311  a test's numbers
+    assert not check_kernel(source, filled(source)).findings, source.text
 
 
 # what the checker says

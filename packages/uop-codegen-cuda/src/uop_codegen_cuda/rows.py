@@ -4,7 +4,7 @@ Of a kernel with reductions a block computes a row: the outputs that have their 
 neighbours in memory, so that a warp moves 4 sectors for 32 terms of f32 where a thread alone moves 32. A block has as
 many warps as leave each thread 4 terms, up to 8, or up to 32 where it is the only one; where a row has fewer terms, each
 warp has a row of its own, 8 a block. Of a reduction within another, lanes take the inner one, and warps the outer one if
-that has 8 terms. What no thread shares stays as it is: fewer than 32 terms along a range, floats whose order is fixed,
+that has 8 terms. What no thread shares stays as it is: fewer than 32 terms, floats whose order is fixed,
 sizes that are symbolic, outputs of several shapes.
 
 It is done where it moves fewer sectors than threads that each compute an output, counted as if nothing were cached, or
@@ -68,7 +68,7 @@ def share_reductions(root: UOp, free: Freedoms) -> tuple[Schedule, UOp] | None:
 
 
 def _regular(root: UOp) -> bool:
-    """Whether a program is one nest of stores, of constant sizes, without scratch memory."""
+    """Whether a program is one nest of stores, of constant sizes, without scratch memory, with a reduction."""
     order = root.toposort()
     nests = [n for n in root.src if n.op in (Ops.END, Ops.STORE)]
     return (
@@ -76,6 +76,7 @@ def _regular(root: UOp) -> bool:
         and all(e.op is Ops.STORE for e in stores(nests[0]))
         and all(n.src[0].op is Ops.CONST and size(n) > 0 for n in order if n.op is Ops.RANGE)
         and all(n.op is not Ops.ALLOC for n in order)
+        and any(n.op is Ops.REDUCE for n in order)
     )
 
 
@@ -97,9 +98,16 @@ class _Rows:
         }
 
     def along(self, node: UOp) -> UOp | None:
-        """The range of a reduction that lanes take: of at least 32 terms, with the fewest sectors a warp."""
-        long = [r for r in node.src[1:] if r.src[0].op is Ops.CONST and size(r) >= WARP]
-        return min(reversed(long), key=lambda r: sum(self.moved(x, r) for x in self.loads(r)), default=None)
+        """The range of a reduction of at least 32 terms that lanes take: with the fewest sectors, half of them at least
+        with terms."""
+        if prod(map(size, node.src[1:])) < WARP:
+            return None
+        long = [r for r in node.src[1:] if size(r) >= WARP // 2]
+        return min(
+            reversed(long),
+            key=lambda r: _waste(r) * sum(self.moved(x, r) for x in self.loads(r)),
+            default=None,
+        )
 
     def loads(self, r: UOp) -> list[UOp]:
         """The loads that move with a range."""
@@ -125,7 +133,7 @@ class _Rows:
             rows = prod(size(r) for r in self.outputs if r in self.opened[node])
             for load in self.loads(lanes):
                 times = prod(size(r) for r in self.opened[load] if r not in self.outputs)
-                shared += rows * times / WARP * self.moved(load, lanes)
+                shared += rows * times / WARP * _waste(lanes) * self.moved(load, lanes)
                 if thread is None:
                     alone += times
                 else:
@@ -236,6 +244,11 @@ class _Rows:
     def do(self, action: Action) -> None:
         self.root = apply_schedule(self.root, [action])
         self.actions.append(action)
+
+
+def _waste(r: UOp) -> float:
+    """How many lanes there are for each term of a range."""
+    return _up(size(r), WARP) / size(r)
 
 
 def _up(n: int, multiple: int) -> int:
