@@ -7,6 +7,7 @@ import io
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
@@ -55,17 +56,21 @@ class RunLog:
         write_text(self.folder / JSON, "".join(json.dumps(row) + "\n" for row in rows))
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Write a row, with the names of COLUMNS."""
+        """Write a row, with the names of COLUMNS. Raises CheckpointError where it cannot be written."""
         if self._files is None:
             self._files = (_appending(self.folder / CSV), _appending(self.folder / JSON))
         for file, text in zip(self._files, (_csv(row), json.dumps(dict(row)) + "\n"), strict=True):
-            file.write(text)
-            file.flush()
+            try:
+                file.write(text)
+                file.flush()
+            except OSError as error:
+                raise CheckpointError(f"cannot write {file.name}: {error.strerror}") from error
 
     def close(self) -> None:
         """No row comes for now."""
         for file in self._files or ():
-            file.close()
+            with suppress(OSError):  # of a row that could not be written: that was said
+                file.close()
         self._files = None
 
 

@@ -195,6 +195,17 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path, tiny: Options) 
     assert load_checkpoint(trainer.checkpoint)[1]["step"] == 2
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full, of Linux")
+def test_a_row_for_which_there_is_no_room(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    log.begin(0)
+    (tmp_path / "log.csv").unlink()
+    (tmp_path / "log.csv").symlink_to("/dev/full")
+    with pytest.raises(CheckpointError, match=r"cannot write .*log.csv: No space left on device"):
+        log.add({"step": 1, "loss": 1.0, "lr": 0.1, "seconds": 0.1, "validation_loss": None})
+    log.close()
+
+
 def test_rows_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     log = RunLog(tmp_path)
     log.begin(-1)
