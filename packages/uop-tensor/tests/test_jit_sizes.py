@@ -30,6 +30,8 @@ FUNCTIONS: dict[str, Callable[[Tensor, int], Tensor]] = {
     "number": lambda x, n: x[:, :n].sum(1) * n + n // 2,
     "reshape": lambda x, n: x[:, :n].reshape(2, n, 2, 2).sum((1, 2)),
     "rest": lambda x, n: x[:, :n].reshape(2, 1, n, -1).expand(2, 3, n, 4).sum(2),
+    "expand": lambda x, n: (x[:, :1].expand(2, n, 4) * x[:, :n]).sum(1),
+    "full": lambda x, n: Tensor.full((n, 4), 2.0).sum(0) + x[0, 0],
     "add": lambda x, n: (x[:, :n] + x[:, :n].flip(1)).max((0, 1)),
     "where": lambda x, n: (Tensor.arange(MAX + 1).reshape(-1, 1) < n).where(x, 0.0).sum(1),
 }

@@ -44,7 +44,9 @@ class Movement(Activations):
         given = shapes.integers("expand", shape)
         old = (1,) * (len(given) - self.ndim) + self.shape
         new = tuple(o if n == -1 else n for n, o in zip(given, old, strict=False))
-        if len(given) != len(old) or any(n != o and (o != 1 or n < 0) for n, o in zip(new, old, strict=True)):
+        if len(given) != len(old) or any(
+            n != o and (o != 1 or (isinstance(n, int) and n < 0)) for n, o in zip(new, old, strict=True)
+        ):
             raise TensorError(
                 f"expand: {self.shape} does not grow to {given}", remedy="an axis is kept or grows from 1"
             )
