@@ -109,21 +109,20 @@ const float *__restrict__ data1, const float *__restrict__ data2) {
         buf1[lidx1*80+lidx0+48] = val1 ? data2[ridx9*8192+lidx1*512+gidx0*64+lidx0+48] : 0;
         __syncthreads();
         for (int ridx10 = 0; ridx10 < 16; ridx10++) {
-            bool val2 = ridx9*16+ridx10 < 24;
-            float val3 = buf0[ridx10*34+lidx1];
-            float val4 = buf1[ridx10*80+lidx0];
-            float val5 = buf1[ridx10*80+lidx0+16];
-            float val6 = buf1[ridx10*80+lidx0+32];
-            float val7 = buf1[ridx10*80+lidx0+48];
-            float val8 = buf0[ridx10*34+lidx1+16];
-            acc2 = acc2 + (val2 ? val3 * val4 : 0.0f);
-            acc3 = acc3 + (val2 ? val3 * val5 : 0.0f);
-            acc4 = acc4 + (val2 ? val3 * val6 : 0.0f);
-            acc5 = acc5 + (val2 ? val3 * val7 : 0.0f);
-            acc6 = acc6 + (val2 ? val8 * val4 : 0.0f);
-            acc7 = acc7 + (val2 ? val8 * val5 : 0.0f);
-            acc8 = acc8 + (val2 ? val8 * val6 : 0.0f);
-            acc9 = acc9 + (val2 ? val8 * val7 : 0.0f);
+            float val2 = buf0[ridx10*34+lidx1];
+            float val3 = buf1[ridx10*80+lidx0];
+            float val4 = buf1[ridx10*80+lidx0+16];
+            float val5 = buf1[ridx10*80+lidx0+32];
+            float val6 = buf1[ridx10*80+lidx0+48];
+            float val7 = buf0[ridx10*34+lidx1+16];
+            acc2 = acc2 + val2 * val3;
+            acc3 = acc3 + val2 * val4;
+            acc4 = acc4 + val2 * val5;
+            acc5 = acc5 + val2 * val6;
+            acc6 = acc6 + val7 * val3;
+            acc7 = acc7 + val7 * val4;
+            acc8 = acc8 + val7 * val5;
+            acc9 = acc9 + val7 * val6;
         }
     }
     data0[lidx1*512+gidx0*64+lidx0] = acc2;

@@ -119,7 +119,7 @@ def test_without_the_optimizer_one_thread_runs_all(check: Check) -> None:
 
 def test_a_contracted_sum_is_fused(check: Check) -> None:
     """The fused operation is a function that rounds once; the interpreter runs the program of one thread."""
-    for terms in (24, 64):
+    for terms in (24, 33, 64):
         x, y = f32(1, 4, terms), f32(2, 4, terms)
         assert "fmaf(x, y, z)" in generate(UOp.sink(f32(0, 4).store((x * y).reduce(Ops.ADD, 1)))).text
 

@@ -153,11 +153,15 @@ def _in_local_memory(
     return loads
 
 
+#: Ops that give 0 where all their operands are 0.
+OF_ZEROS = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.CAST})
+
+
 @dataclass(frozen=True)
 class Pad(Checked):
     """Lengthen a range to a multiple, so that it can be split without a rest.
 
-    Behind its end nothing is loaded, nothing is stored, and a reduction folds its identity.
+    Behind its end nothing is loaded, nothing is stored, and a reduction folds its identity, or 0 that it has anyway.
     """
 
     indexes = True
@@ -193,6 +197,9 @@ class Pad(Checked):
         longer = r.replace(src=(index(size + -size % self.multiple),))
         there = longer < size
         new: dict[UOp, UOp] = {r: longer}
+        zero: set[UOp] = (
+            set()
+        )  # what is 0 past the end, which a sum may fold as it is: a product is contracted there too
         for node in root.toposort():
             if node in new:
                 continue
@@ -202,7 +209,14 @@ class Pad(Checked):
                 memory, at, *valid = place.src
                 if memory_of(place).addrspace is not AddrSpace.REG:
                     now = now.replace(src=(memory.index(at, valid[0] & there if valid else there), *value))
-            elif node.op is Ops.REDUCE and r in node.src[1:]:
+                    zero.add(now)
+            elif node.op in OF_ZEROS and zero.issuperset(now.src):
+                zero.add(now)
+            elif (
+                node.op is Ops.REDUCE
+                and r in node.src[1:]
+                and not (node.arg[0] is Ops.ADD and now.src[0] in zero)
+            ):
                 value_ = now.src[0]
                 identity = value_.const_like(REDUCE_IDENTITY[node.arg[0]](value_.dtype))
                 now = now.replace(src=(there.where(value_, identity), *now.src[1:]))
