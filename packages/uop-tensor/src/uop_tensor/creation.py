@@ -213,7 +213,7 @@ class Creation(Rearrange):
 def sizes(method: str, given: Sequence[object]) -> tuple[int, ...]:
     """A shape that is given as loose numbers or as one tuple. Raises TensorError for a negative size."""
     shape = shapes.integers(method, given)
-    if any(isinstance(n, int) and n < 0 for n in shape):
+    if any(shapes.size_of(n) is None and n < 0 for n in shape):
         raise TensorError(f"{method}: shape {shape}", remedy="sizes are at least 0")
     return shape
 

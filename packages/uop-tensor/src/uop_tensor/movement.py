@@ -45,7 +45,8 @@ class Movement(Activations):
         old = (1,) * (len(given) - self.ndim) + self.shape
         new = tuple(o if n == -1 else n for n, o in zip(given, old, strict=False))
         if len(given) != len(old) or any(
-            n != o and (o != 1 or (isinstance(n, int) and n < 0)) for n, o in zip(new, old, strict=True)
+            n != o and (o != 1 or (shapes.size_of(n) is None and n < 0))
+            for n, o in zip(new, old, strict=True)
         ):
             raise TensorError(
                 f"expand: {self.shape} does not grow to {given}", remedy="an axis is kept or grows from 1"
