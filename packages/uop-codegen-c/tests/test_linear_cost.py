@@ -200,6 +200,26 @@ def test_scattered_rows_have_the_bits_of_the_graph(
         same_bits(run_cpu(body, given)[0], run_interp(body, given)[0])
 
 
+@pytest.mark.parametrize("opt", [0, 1])
+@pytest.mark.parametrize("index_type", [I32, dtypes.i64], ids=str)
+def test_rows_that_are_scattered_into_a_part_of_the_columns(
+    run_cpu: Callable[..., Any],
+    run_interp: Callable[..., Any],
+    same_bits: Callable[..., None],
+    index_type: Any,
+    opt: int,
+) -> None:
+    """A condition that differs between the columns, which are lanes of one store, is none of that store."""
+    values, count, inner = 5, 12, 6
+    rows = param(2, (count, inner), dtypes.f64).pad(((1, 0), (1, 1)))
+    body = kernel(scattered(values, param(1, (count + 1,), index_type), rows))
+    rng = np.random.default_rng(0)
+    at = rng.integers(-2, values + 2, count + 1).astype(index_type.numpy)
+    given = [np.ones(values * (inner + 2)), at, rng.standard_normal(count * inner)]
+    with override(settings, opt=opt, strict=1):
+        same_bits(run_cpu(body, given)[0], run_interp(body, given)[0])
+
+
 def test_a_scatter_of_integers_is_that_of_numpy(run_cpu: Callable[..., Any]) -> None:
     values, count, width = 1000, 5000, 16
     body = kernel(scattered(values, param(1, (count,), I32), param(2, (count, width), I32)))

@@ -53,13 +53,17 @@ def _scattered(root: UOp, end: UOp) -> UOp | None:
     own = {r: r.replace(arg=(first + k, r.arg[1])) for k, r in enumerate([*kept, *total.src[1:]])}
     walk = [own[r] for r in total.src[1:]]
     at = found.at.substitute(own)
+    identity = total.const_like(REDUCE_IDENTITY[total.arg[0]](total.dtype))
     valid = (at < found.v.src[0]) & (index(-1) < at)
+    chosen = found.chosen.substitute({**own, found.v: at})
     for other in found.others:
-        valid = valid & other.substitute(own)
-    start = place.store(total.const_like(REDUCE_IDENTITY[total.arg[0]](total.dtype))).end(*end.src[1:])
+        if open_ranges(other).isdisjoint(kept):
+            valid = valid & other.substitute(own)
+        else:  # lanes of a store have one validity together: where this does not hold, the identity is folded in
+            chosen = other.substitute(own).where(chosen, identity)
+    start = place.store(identity).end(*end.src[1:])
     element = place.src[1].substitute({**own, found.v: at})
     before = memory.after(start, *walk).index(element, valid).load()
-    chosen = found.chosen.substitute({**own, found.v: at})
     added = memory.after(start).index(element, valid).store(before.alu(total.arg[0], chosen))
     split = end.src.index(found.v)
     loops = [own[r] for r in end.src[1:split]], walk, [own[r] for r in end.src[split + 1 :]]
