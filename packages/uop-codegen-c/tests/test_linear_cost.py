@@ -211,7 +211,7 @@ def test_rows_that_are_scattered_into_a_part_of_the_columns(
 ) -> None:
     """A condition that differs between the columns, which are lanes of one store, is none of that store."""
     values, count, inner = 5, 12, 6
-    rows = param(2, (count, inner), dtypes.f64).pad(((1, 0), (1, 1)))
+    rows = (param(2, (count, inner), dtypes.f64) + 1).pad(((1, 0), (1, 1)))
     body = kernel(scattered(values, param(1, (count + 1,), index_type), rows))
     rng = np.random.default_rng(0)
     at = rng.integers(-2, values + 2, count + 1).astype(index_type.numpy)
