@@ -67,6 +67,17 @@ def test_every_type_compiles(dtype: DType) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.parametrize("dtype", [*dtypes.ints, *dtypes.floats], ids=str)
+def test_a_reduction_that_warps_share(dtype: DType, tmp_path: Path) -> None:
+    """Lanes exchange values of any type, and the block has a barrier."""
+    x = UOp.param(1, 900, dtype).reshape((3, 300))
+    cubin = compile_cubin(generate(UOp.sink(UOp.param(0, 3, dtype).store(x.reduce(Ops.MAX, 1)))).text)
+    assert {"SHFL", "BAR"} <= instructions(cubin.code, tmp_path)
+    assert cubin.spills == 0
+    assert "warning" not in cubin.log
+
+
+@needs_nvrtc
 def test_a_text_that_is_refused() -> None:
     with pytest.raises(
         BackendError, match=r'NVRTC refuses the kernel: .*\(1\): error: identifier "nope"'

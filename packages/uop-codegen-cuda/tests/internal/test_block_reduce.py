@@ -13,7 +13,7 @@ import pytest
 from uop_codegen_c import Freedoms
 from uop_codegen_cuda import generate
 from uop_codegen_cuda.lower import stages
-from uop_ir import DType, Ops, UOp, dtypes, run_program
+from uop_ir import DType, Level, Ops, UOp, dtypes, run_program, verify
 
 Run = Callable[..., list[npt.NDArray[Any]]]
 
@@ -68,7 +68,9 @@ def test_the_interpreter_gives_its_bits(name: str, run_cuda: Run) -> None:
     assert "__shfl_down_sync" in source.text
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(p.arg.size).astype(np.float32) for p in source.params]
-    root = dict(stages(body, Freedoms()))["accumulate"]
+    programs = dict(stages(body, Freedoms()))
+    assert verify(programs["linear"]) is Level.LINEAR
+    root = programs["accumulate"]
     assert isinstance(root, UOp)
     wanted = [a.copy() for a in arrays]
     run_program(root, dict(zip(source.params, wanted, strict=True)))
