@@ -130,3 +130,11 @@ def test_errors() -> None:
     for call, text in calls:
         with pytest.raises(TensorError, match=text):
             call()
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
+def test_rms_norm_of_small_short_floats_has_the_epsilon_of_f32(dtype: DType) -> None:
+    x = Tensor([0.01, 0.02, 0.03]).cast(dtype)
+    given = x.double().numpy()
+    wanted = given / np.sqrt((given * given).mean() + np.finfo(np.float32).eps)
+    np.testing.assert_allclose(x.rms_norm(3).double().numpy(), wanted, rtol=2.0**-8)

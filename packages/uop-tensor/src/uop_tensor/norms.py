@@ -42,11 +42,13 @@ class Norms(Losses):
     def rms_norm(
         self, normalized_shape: int | Sequence[int], weight: Self | None = None, eps: float | None = None
     ) -> Self:
-        """x / sqrt(mean(x*x) + eps) over the last axes, whose sizes are given; `eps` is by default that of the dtype."""
+        """x / sqrt(mean(x*x) + eps) over the last axes, whose sizes are given; `eps` is by default that of the dtype in
+        which it is computed, as in torch.
+        """
         axes = self._last_axes("rms_norm", normalized_shape)
         dtype = as_float(self.dtype)
         x = self.uop.cast(accumulator(dtype))
-        eps = float(np.spacing(dtype.numpy.type(1))) if eps is None else eps
+        eps = float(np.spacing(x.dtype.numpy.type(1))) if eps is None else eps
         mean = fold(x * x, Ops.ADD, axes, keepdim=True) / math.prod(self.shape[a] for a in axes)
         return self._affine(self._of((x * _inverse_root(mean, eps)).cast(dtype)), weight, None)
 

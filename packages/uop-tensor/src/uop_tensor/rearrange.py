@@ -183,7 +183,10 @@ class Rearrange(Padding):
         size = self.shape[at]
         first = begin + size if begin < 0 else begin
         if count < 0 or not 0 <= first <= first + count <= size:
-            raise TensorError(f"narrow: {count} elements from {begin} of an axis of size {size}")
+            raise TensorError(
+                f"narrow: {count} elements from {begin} of an axis of size {size}",
+                remedy="they must lie within it",
+            )
         return self.shrink([(first, first + count) if a == at else None for a in range(self.ndim)])
 
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:

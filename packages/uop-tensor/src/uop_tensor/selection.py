@@ -118,7 +118,10 @@ def select(x: UOp, items: tuple[Any, ...], read: Read) -> Selection:
     free = x.ndim - sum(map(_taken, items))
     if free < 0 or sum(item is Ellipsis for item in items) > 1:
         what = f"{x.ndim - free} items" if free < 0 else "more than one ..."
-        raise PositionError(f"index: {what} for a tensor of shape {x.shape}")
+        raise PositionError(
+            f"index: {what} for a tensor of shape {x.shape}",
+            remedy=f"{x.ndim} items at most, of which one may be ...",
+        )
     y, axis = x, 0
     found: list[Positions] = []
     numbers: list[int] = []  # which items are numbers or positions

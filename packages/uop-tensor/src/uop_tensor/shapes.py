@@ -21,7 +21,9 @@ def integers(method: str, given: Sequence[object]) -> tuple[int, ...]:
     try:
         return tuple(size_of(n) or index(n) for n in given)  # type: ignore[arg-type, misc]  # what is no int is refused here
     except TypeError:
-        raise TensorError(f"{method}: sizes and axes are ints, not {tuple(given)!r}") from None
+        raise TensorError(
+            f"{method}: sizes and axes are ints, not {tuple(given)!r}", remedy="give ints, or a tuple of them"
+        ) from None
 
 
 def size_of(n: object) -> UOp | None:
@@ -52,7 +54,7 @@ def axes(method: str, ndim: int, axis: Axis) -> tuple[int, ...]:
         one_axis(method, ndim, a) for a in integers(method, axis if isinstance(axis, Sequence) else (axis,))
     ]
     if len(set(numbers)) != len(numbers):
-        raise TensorError(f"{method}: an axis twice in {axis!r}")
+        raise TensorError(f"{method}: an axis twice in {axis!r}", remedy="name each axis once")
     return tuple(sorted(numbers))
 
 
