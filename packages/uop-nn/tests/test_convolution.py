@@ -95,6 +95,17 @@ def test_pooling() -> None:
     np.testing.assert_allclose(found, mean, rtol=1e-5, atol=1e-6)
 
 
+def test_windows_at_the_end_and_over_the_padding() -> None:
+    x = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
+    largest = MaxPool2d(2, ceil_mode=True)(Tensor(x)).numpy()
+    np.testing.assert_array_equal(largest[0, 0], [[6, 8, 9], [16, 18, 19], [21, 23, 24]])
+    mean = AvgPool2d(3, stride=3, padding=1, ceil_mode=True, count_include_pad=False)(Tensor(x)).numpy()
+    parts = [slice(0, 2), slice(2, 5)]
+    np.testing.assert_allclose(mean[0, 0], [[x[0, 0, a, b].mean() for b in parts] for a in parts])
+    padded = AvgPool2d(3, stride=3, padding=1)(Tensor(x)).numpy()
+    np.testing.assert_allclose(padded[0, 0, 0, 0], x[0, 0, :2, :2].sum() / 9)
+
+
 def test_first_values_are_those_of_pytorch() -> None:
     for layer, fan in (
         (Conv2d(8, 64, 3), 72),

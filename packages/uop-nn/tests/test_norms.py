@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -95,6 +95,23 @@ def test_a_layer_norm_without_bias(spread: Spread) -> None:
     x = data(2, 4)
     expected = normal(x.astype(np.float64), -1) * spread(layer)["weight"]
     np.testing.assert_allclose(layer(Tensor(x)).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_norms_without_weights() -> None:
+    x = data(3, 6, 2, 5)
+    wide = x.astype(np.float64)
+    layers: list[tuple[Module, Array]] = [
+        (LayerNorm(5, elementwise_affine=False), normal(wide, -1)),
+        (RMSNorm(5, eps=0.0, elementwise_affine=False), wide / np.sqrt((wide**2).mean(-1, keepdims=True))),
+        (GroupNorm(2, 6, affine=False), normal(wide.reshape(3, 2, -1), -1).reshape(x.shape)),
+        (BatchNorm2d(6, affine=False), normal(wide, (0, 2, 3))),
+    ]
+    for layer, expected in layers:
+        assert layer.parameters() == []
+        found = cast(Any, layer)(Tensor(x)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ModelError, match=r"LayerNorm\(5\) of a tensor"):
+        LayerNorm(5, elementwise_affine=False)(Tensor(x[..., :4]))
 
 
 def test_what_is_refused() -> None:

@@ -114,15 +114,22 @@ class MaxPool2d(Module):
     """
 
     def __init__(
-        self, kernel_size: Each = 2, *, stride: Each | None = None, padding: Each = 0, dilation: Each = 1
+        self,
+        kernel_size: Each = 2,
+        *,
+        stride: Each | None = None,
+        padding: Each = 0,
+        dilation: Each = 1,
+        ceil_mode: bool = False,
     ) -> None:
+        """With `ceil_mode` also windows that reach beyond the end, as in PyTorch."""
         self.kernel_size, self.stride = _two(kernel_size), stride
-        self.padding, self.dilation = padding, dilation
+        self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, channels, height, width) to (N, channels, rows, columns)."""
         pooled: Tensor = tensor(self, x).max_pool2d(
-            self.kernel_size, self.stride, self.padding, self.dilation
+            self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
         )
         return pooled
 
@@ -130,12 +137,24 @@ class MaxPool2d(Module):
 class AvgPool2d(Module):
     """The mean of each window of `kernel_size`, which are `stride` apart (by default, side by side)."""
 
-    def __init__(self, kernel_size: Each = 2, *, stride: Each | None = None, padding: Each = 0) -> None:
+    def __init__(
+        self,
+        kernel_size: Each = 2,
+        *,
+        stride: Each | None = None,
+        padding: Each = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        """With `ceil_mode` also windows that reach beyond the end; the padding counts as elements, unless told not to."""
         self.kernel_size, self.stride, self.padding = _two(kernel_size), stride, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def __call__(self, x: Tensor) -> Tensor:
         """(N, channels, height, width) to (N, channels, rows, columns)."""
-        return tensor(self, x).avg_pool2d(self.kernel_size, self.stride, self.padding)
+        return tensor(self, x).avg_pool2d(
+            self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
 
 
 def _two(size: Each) -> Each:
