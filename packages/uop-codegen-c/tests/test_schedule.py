@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from uop_codegen_c import Hold, Pad, Reorder, Retype, Schedule, ScheduleError, Split, Stage, stages
-from uop_ir import AxisType, Ops, ParseError, UOp, dtypes
+from uop_codegen_c import (
+    Hold,
+    Machine,
+    Pad,
+    Reorder,
+    Retype,
+    Schedule,
+    ScheduleError,
+    Split,
+    Stage,
+    apply_schedule,
+    stages,
+)
+from uop_ir import AxisType, BackendError, Ops, ParseError, UOp, dtypes
 from uop_rewrite import Trace, observing, trace_text
 
 TEXT = "split 0 32 upcast; retype 1 thread; reorder (3, 0, 4); stage 1 (2, 3); stage 2 (7); "
@@ -87,6 +101,25 @@ def test_an_illegal_action_has_its_place_too() -> None:
         ScheduleError, match="action 2, retype 2 thread: thread: range 2 is not the outermost"
     ):
         Schedule((Split(0, 4, AxisType.LOOP), Retype(2, AxisType.THREAD))).apply(doubled())
+
+
+def test_what_is_no_schedule_is_refused() -> None:
+    wrong: Any = "retype 0 vector"
+    with pytest.raises(
+        ScheduleError, match=r"a schedule that is a text, 'retype 0 vector' \(Schedule.parse reads"
+    ):
+        apply_schedule(doubled(), wrong)
+    wrong = [Retype(0, AxisType.VECTOR), 3]
+    with pytest.raises(ScheduleError, match="action 2 is 3"):
+        apply_schedule(doubled(), wrong)
+    wrong = 3
+    with pytest.raises(ScheduleError, match=r"Schedule.parse: 3 is no text"):
+        Schedule.parse(wrong)
+    with pytest.raises(BackendError, match=r"stages: no pass 'fuse'.*one of rangeify, simplify"):
+        next(stages(UOp.sink(), first="fuse"))
+    for bytes_, registers, threads in ((0, 16, 1), (24, 16, 1), (32, 0, 1), (32, 16, 0)):
+        with pytest.raises(BackendError, match="Machine"):
+            Machine(bytes_, registers, threads)
 
 
 def test_each_action_is_a_step_of_a_trace() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from uop_ir import Ops, UOp, call_params
+from uop_ir import BackendError, Ops, UOp, call_params
 from uop_rewrite import bounds, run_passes
 
 from .cache import KernelSource
@@ -25,9 +25,14 @@ def stages(
     machine: Machine | None = None,
     schedule: Schedule | None = None,
 ) -> Iterator[tuple[str, UOp]]:
-    """A kernel after each pass from `first` on, by the pass's name; optimized by a schedule that is given, or chosen."""
+    """A kernel after each pass from `first` on, by the pass's name; optimized by a schedule that is given, or chosen.
+
+    Raises BackendError where no pass has that name.
+    """
     passes = lowering(freedoms or current_freedoms(), machine, schedule)
     names = [step.name for step in passes]
+    if first not in names:
+        raise BackendError(f"stages: no pass {first!r}", remedy=f"one of {', '.join(names)}")
     for step, result in run_passes(root, passes[names.index(first) :]):
         yield step.name, result
 

@@ -8,14 +8,25 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from uop_ir import BackendError
+
 
 @dataclass(frozen=True)
 class Machine:
-    """Bytes of a vector register, how many there are, and the threads that a kernel may use."""
+    """Bytes of a vector register, how many there are, and the threads that a kernel may use.
+
+    Raises BackendError for vectors of no power of two from 16 bytes on, and where there is not one of the others.
+    """
 
     vector_bytes: int
     registers: int
     threads: int
+
+    def __post_init__(self) -> None:
+        if self.vector_bytes < 16 or self.vector_bytes & (self.vector_bytes - 1):
+            raise BackendError(f"{self}: vectors of {self.vector_bytes} bytes", remedy="16, 32 or 64")
+        if self.registers < 1 or self.threads < 1:
+            raise BackendError(f"{self}: no machine has so few", remedy="1 or more of each")
 
 
 @functools.cache

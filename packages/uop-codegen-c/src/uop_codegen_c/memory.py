@@ -34,6 +34,8 @@ _bytes: weakref.WeakKeyDictionary[Memory, npt.NDArray[np.uint8]] = weakref.WeakK
 
 def allocate(nbytes: int) -> Memory:
     """Memory of so many bytes, aligned to 64, not initialized. Raises BackendError where there is not so much."""
+    if nbytes < 0:
+        raise BackendError(f"cannot allocate {nbytes} bytes")
     try:
         block = np.empty(nbytes + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError):

@@ -41,7 +41,9 @@ class Schedule:
 
     @staticmethod
     def parse(text: str, file: str = "schedule") -> Schedule:
-        """The schedule of a text. Raises ParseError with line and column."""
+        """The schedule of a text. Raises ParseError with line and column, ScheduleError for what is no text."""
+        if not isinstance(text, str):
+            raise ScheduleError(f"Schedule.parse: {text!r} is no text", remedy='"retype 0 vector", say')
         actions: list[Action] = []
         spans: list[Span] = []
         for number, whole in enumerate(text.split("\n"), 1):
@@ -68,8 +70,15 @@ def apply_schedule(root: UOp, schedule: Schedule | Iterable[Action], freedoms: F
 
     Raises ScheduleError for the first that is not legal; with `freedoms`, also for one that needs what they forbid.
     """
+    given: object = schedule
+    if isinstance(given, str):
+        raise ScheduleError(f"a schedule that is a text, {schedule!r}", remedy="Schedule.parse reads it")
     spans = schedule.spans if isinstance(schedule, Schedule) else ()
     for number, action in enumerate(schedule):
+        if not callable(getattr(action, "apply", None)):
+            raise ScheduleError(
+                f"action {number + 1} is {action!r}", remedy="Retype(0, AxisType.VECTOR), say"
+            )
         try:
             if freedoms is not None:
                 check_freedoms(root, action, freedoms)
