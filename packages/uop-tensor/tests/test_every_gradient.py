@@ -65,6 +65,26 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     "clamp": of("clamp", apart(6), min=-1, max=1),
     "where": (lambda x, y: (Tensor(MASK)).where(x, y), [normal(2, 3), normal(3)]),
     "add": of("add", normal(2, 3), normal(3), alpha=2),
+    "multiply": of("multiply", normal(2, 3), normal(3)),
+    "subtract": of("subtract", normal(3), normal(3)),
+    "divide": of("divide", normal(3), positive(3)),
+    "true_divide": of("true_divide", normal(3), positive(3)),
+    "absolute": of("absolute", apart(4)),
+    "negative": of("negative", normal(3)),
+    "clamp_min": of("clamp_min", apart(4), min=0.1),
+    "clamp_max": of("clamp_max", apart(4), max=0.1),
+    "fmax": of("fmax", apart(4), apart(4) + 0.1),
+    "fmin": of("fmin", apart(4), apart(4) + 0.1),
+    "type_as": (lambda x: x.type_as(x), [normal(3)]),
+    **{name: of(name, inside(4)) for name in ("arcsin", "arccos", "arctanh", "arctan", "arcsinh")},
+    "arccosh": (lambda x: (x + 2).arccosh(), [positive(3)]),
+    "arctan2": of("arctan2", apart(4), normal(4)),
+    "t": of("t", normal(2, 3)),
+    "ravel": of("ravel", normal(2, 3)),
+    "concat": (lambda x, y: x.concat(y), [normal(2, 3), normal(1, 3)]),
+    "select": of("select", normal(2, 3), axis=1, index=-1),
+    "logdet": (lambda x: (x @ x.mT).logdet(), [normal(2, 2) + 2 * np.eye(2)]),
+    "dist": of("dist", normal(3), normal(3)),
     "sub": of("sub", normal(2, 3), normal(2, 1), alpha=2),
     "mul": of("mul", normal(2, 3), normal(3)),
     "div": of("div", normal(2, 3), positive(3)),
@@ -291,16 +311,17 @@ EXAMPLES: dict[str, Example | list[Example]] = {
 #: What has no gradient, and why.
 NONE = {
     "of other things than values": (
-        "shape dtype ndim numel size nbytes element_size is_floating_point device grad requires_grad item tolist numpy realize assign backward gradient "
+        "shape dtype ndim dim numel nelement size nbytes element_size is_floating_point device grad requires_grad item tolist numpy realize assign backward gradient "
         "detach to T mT"
     ),
     "new tensors": (
-        "full zeros ones empty zeros_like empty_like ones_like full_like from_numpy as_tensor arange linspace logspace eye "
+        "full zeros ones empty new_zeros new_ones new_full zeros_like empty_like ones_like full_like from_numpy as_tensor arange linspace logspace eye "
         "rand uniform randn normal randint rand_like randn_like randint_like bernoulli scaled_uniform glorot_uniform "
         "kaiming_uniform kaiming_normal from_dlpack manual_seed randperm multinomial"
     ),
     "of bits, truths and positions": (
-        "bitcast eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift "
+        "bitcast eq ne lt le gt ge not_equal less less_equal greater greater_equal "
+        "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift "
         "logical_and logical_or logical_xor logical_not isfinite isclose isnan isinf signbit any all argmax argmin "
         "equal allclose count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique bincount"
     ),

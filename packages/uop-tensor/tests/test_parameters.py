@@ -63,3 +63,43 @@ def test_the_gradient_of_a_scalar_along_an_axis() -> None:
     (found,) = (x * x).sum(0).gradient(x)
     assert found.shape == ()
     assert found.item() == 5.0
+
+
+Y = np.array([[0.5, -0.25, np.nan], [1.0, 0.0, -1.0]])
+
+OTHER_NAMES: list[tuple[str, list[Any]]] = [
+    ("absolute", []), ("negative", []), ("arcsin", []), ("arccos", []), ("arctan", []), ("arcsinh", []),
+    ("arccosh", []), ("arctanh", []), ("arctan2", [2.0]), ("multiply", [3.0]), ("subtract", [3.0]), ("divide", [3.0]),
+    ("true_divide", [3.0]), ("greater", [0.0]), ("greater_equal", [0.0]), ("less", [0.0]), ("less_equal", [0.0]),
+    ("not_equal", [0.0]), ("fmax", [0.2]), ("fmin", [0.2]), ("ravel", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "others"), OTHER_NAMES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_methods_by_the_names_of_numpy(name: str, others: list[Any]) -> None:
+    found = getattr(Tensor(Y), name)(*others).numpy()
+    np.testing.assert_allclose(found, getattr(np, name)(Y, *others), rtol=1e-14, strict=True)
+
+
+def test_methods_by_the_names_of_torch() -> None:
+    t = Tensor(X)
+    assert (t.dim(), t.nelement()) == (3, 24)
+    wanted = {
+        "t": (t[0].t(), X[0].T),
+        "select": (t.select(-1, 2), X[:, :, 2]),
+        "concat": (t.concat(t, axis=1), np.concatenate([X, X], 1)),
+        "clamp_min": (t.clamp_min(3), X.clip(3)),
+        "clamp_max": (t.clamp_max(3), X.clip(None, 3)),
+        "type_as": (t.type_as(Tensor([1])), X.astype(np.int64)),
+        "new_zeros": (t.new_zeros(2, 3), np.zeros((2, 3))),
+        "new_ones": (t.new_ones((2,)), np.ones(2)),
+        "new_full": (t.new_full((1, 2), 7), np.full((1, 2), 7.0)),
+        "dist": (t.dist(t + 1), np.sqrt(24.0)),
+    }
+    for name, (found, expected) in wanted.items():
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-14, err_msg=name)
+    both = np.array([[[2.0, 1.0], [1.0, 3.0]], [[1.0, 2.0], [2.0, 1.0]]])
+    np.testing.assert_allclose(Tensor(both).logdet().numpy(), [np.log(5.0), np.nan], rtol=1e-14)
+    with pytest.raises(TensorError, match="t: a tensor of shape"):
+        t.t()

@@ -145,6 +145,18 @@ class Creation(Rearrange):
         """
         return self.full(self.shape, value, dtype or self.dtype)
 
+    def new_zeros(self, *shape: int | Sequence[int], dtype: DType | None = None) -> Self:
+        """Zeros of another shape, in this dtype or another one."""
+        return self.full(sizes("new_zeros", shape), 0, dtype or self.dtype)
+
+    def new_ones(self, *shape: int | Sequence[int], dtype: DType | None = None) -> Self:
+        """Ones of another shape, in this dtype or another one."""
+        return self.full(sizes("new_ones", shape), 1, dtype or self.dtype)
+
+    def new_full(self, shape: int | Sequence[int], value: Number, dtype: DType | None = None) -> Self:
+        """One number in another shape, in this dtype or another one."""
+        return self.full(shape, value, dtype or self.dtype)
+
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any]) -> Self:
         """A copy of an array. Raises TensorError for a dtype that has no counterpart."""

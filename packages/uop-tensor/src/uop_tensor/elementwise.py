@@ -88,12 +88,15 @@ class Elementwise(Arithmetic):
         """-x."""
         return -self
 
+    negative = neg
+
     def abs(self) -> Self:
         """|x|; that of the least integer is itself, as in NumPy. The derivative at 0 is 0."""
         signed = self.dtype.is_float or self.dtype.min < 0
         return self._of(compose.absolute(self.uop) if signed else self.uop)
 
     __abs__ = abs
+    absolute = abs
 
     def sign(self) -> Self:
         """-1, 0 or 1; NaN stays."""

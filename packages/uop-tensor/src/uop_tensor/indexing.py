@@ -6,6 +6,7 @@ from typing import Any, Self, cast
 
 from uop_ir import DType, UOp, dtypes
 
+from . import shapes
 from .cumulative import Cumulative
 from .data import Array, Number, from_array, nested
 from .errors import TensorError
@@ -32,6 +33,11 @@ class Indexing(Cumulative):
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Self:
         """Raises TensorError for what does not fit the shape."""
         return self._of(select(self.uop, as_items(items), _read).value)
+
+    def select(self, axis: int, index: int) -> Self:
+        """The part at one position along an axis, without it."""
+        at = shapes.one_axis("select", self.ndim, axis)
+        return self[(*[slice(None)] * at, index)]
 
     def __setitem__(self, items: Item | tuple[Item, ...], value: object) -> None:
         """Give this tensor the value that has `value`, broadcast and cast to its dtype, in the place of `x[items]`.

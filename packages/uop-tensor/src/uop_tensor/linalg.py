@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 from uop_ir import DType, UOp
@@ -43,6 +44,11 @@ class LinearAlgebra(Products):
             total = total + compose.log(compose.absolute(pivot))
         shape = self.shape[:-2]
         return self._of(sign.reshape(shape).cast(dtype)), self._of(total.reshape(shape).cast(dtype))
+
+    def logdet(self) -> Self:
+        """The logarithm of the determinant; NaN where that is negative."""
+        sign, logarithm = self.slogdet()
+        return (sign < 0).where(math.nan, logarithm)
 
     def inv(self) -> Self:
         """The inverse of square matrices."""

@@ -72,6 +72,18 @@ class Movement(Activations):
         order[one], order[two] = two, one
         return self._of(self.uop.permute(order))
 
+    def t(self) -> Self:
+        """A matrix transposed; a vector or a number as it is."""
+        if self.ndim > 2:
+            raise TensorError(
+                f"t: a tensor of shape {self.shape}", remedy="two axes at most; use mT or permute"
+            )
+        return self.T
+
+    def ravel(self) -> Self:
+        """All elements along one axis, row-major."""
+        return self.reshape(-1) if self.numel() else self.reshape(0)
+
     @property
     def T(self) -> Self:
         """All axes in reverse order."""
@@ -129,6 +141,8 @@ class Movement(Activations):
                     remedy="the other axes must be equal",
                 )
         return first._of(join(_alike("cat", given), at))
+
+    concat = cat
 
     def stack(self, *others: Self, axis: int = 0) -> Self:
         """This tensor and others of its shape along a new axis. A list of all will do."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Self
 
-from uop_ir import Ops, dtypes
+from uop_ir import Ops, UOp, dtypes
 
 from . import compose
 from .elementwise import Elementwise
@@ -26,6 +27,8 @@ class Named(Elementwise):
         """self - alpha * other."""
         return self - self._scaled(other, alpha)
 
+    subtract = sub
+
     def _scaled(self, other: Operand, alpha: Operand) -> Operand:
         if type(alpha) is int and alpha == 1:
             return other
@@ -38,6 +41,8 @@ class Named(Elementwise):
     def mul(self, other: Operand) -> Self:
         """self * other."""
         return self * other
+
+    multiply = mul
 
     def div(self, other: Operand, rounding_mode: str | None = None) -> Self:
         """self / other; `rounding_mode` "floor" is //, and "trunc" cuts the fraction off, as C does.
@@ -53,6 +58,8 @@ class Named(Elementwise):
         x, y = operands("div", self, other)
         refuse_bool("div", x.dtype)
         return self._of((x / y).alu(Ops.TRUNC) if x.dtype.is_float else compose.truncated_quotient(x, y))
+
+    divide = true_divide = div
 
     def floor_divide(self, other: Operand) -> Self:
         """self // other: the quotient, rounded down."""
@@ -82,21 +89,31 @@ class Named(Elementwise):
         """self != other."""
         return self != other
 
+    not_equal = ne
+
     def lt(self, other: Operand) -> Self:
         """self < other."""
         return self < other
+
+    less = lt
 
     def le(self, other: Operand) -> Self:
         """self <= other."""
         return self <= other
 
+    less_equal = le
+
     def gt(self, other: Operand) -> Self:
         """self > other."""
         return self > other
 
+    greater = gt
+
     def ge(self, other: Operand) -> Self:
         """self >= other."""
         return self >= other
+
+    greater_equal = ge
 
     def positive(self) -> Self:
         """+self: this tensor."""
@@ -209,6 +226,34 @@ class Named(Elementwise):
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """`clip`."""
         return self.clip(min, max)
+
+    def clamp_min(self, min: Operand) -> Self:
+        """`clip` from below."""
+        return self.clip(min=min)
+
+    def clamp_max(self, max: Operand) -> Self:
+        """`clip` from above."""
+        return self.clip(max=max)
+
+    def fmax(self, other: Operand) -> Self:
+        """The greater of each pair; where one is NaN, the other."""
+        return self._of_numbers("fmax", other, UOp.maximum)
+
+    def fmin(self, other: Operand) -> Self:
+        """The lesser of each pair; where one is NaN, the other."""
+        return self._of_numbers("fmin", other, compose.minimum)
+
+    def _of_numbers(self, method: str, other: Operand, function: Callable[[UOp, UOp], UOp]) -> Self:
+        x, y = operands(method, self, other)
+        refuse_bool(method, x.dtype)
+        chosen = function(x, y)
+        if not x.dtype.is_float:
+            return self._of(chosen)
+        return self._of(compose.is_nan(x).where(y, compose.is_nan(y).where(x, chosen)))
+
+    def type_as(self, other: Value) -> Self:
+        """In the dtype of another tensor."""
+        return self.cast(other.dtype)
 
     def rad2deg(self) -> Self:
         """Radians in degrees."""

@@ -23,18 +23,26 @@ class Special(Named):
         """The arc sine, from -pi/2 to pi/2; NaN outside of [-1, 1]."""
         return self._real(transcendental.asin)
 
+    arcsin = asin
+
     def acos(self) -> Self:
         """The arc cosine, from 0 to pi; NaN outside of [-1, 1]."""
         return self._real(transcendental.acos)
+
+    arccos = acos
 
     def atan(self) -> Self:
         """The arc tangent, from -pi/2 to pi/2."""
         return self._real(transcendental.atan)
 
+    arctan = atan
+
     def atan2(self, other: Operand) -> Self:
         """The angle of the point (other, self), from -pi to pi; the signs of zeros count, as in C."""
         y, x = map(float_operand, operands("atan2", self, other))
         return self._of(transcendental.atan2(y, x))
+
+    arctan2 = atan2
 
     def sinh(self) -> Self:
         """The hyperbolic sine."""
@@ -48,13 +56,19 @@ class Special(Named):
         """The inverse of sinh."""
         return self._real(transcendental.asinh)
 
+    arcsinh = asinh
+
     def acosh(self) -> Self:
         """The inverse of cosh, from 0; NaN below 1."""
         return self._real(transcendental.acosh)
 
+    arccosh = acosh
+
     def atanh(self) -> Self:
         """The inverse of tanh; NaN outside of [-1, 1]."""
         return self._real(transcendental.atanh)
+
+    arctanh = atanh
 
     def erf(self) -> Self:
         """2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x."""

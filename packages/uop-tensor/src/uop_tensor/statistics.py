@@ -89,6 +89,10 @@ class Statistics(LinearAlgebra):
         total = fold(powers, Ops.ADD, axes, keepdim)
         return self._of((total if order in (0, 1) else _positive_power(total, 1 / order)).cast(dtype))
 
+    def dist(self, other: Operand, p: float = 2) -> Self:
+        """The `norm` of the difference of all elements."""
+        return (self - other).norm(p)
+
     def cosine_similarity(self, other: Operand, axis: int = 1, eps: float = 1e-8) -> Self:
         """sum(x y) / (|x| |y|) of the vectors along an axis; a length counts as `eps` at least."""
         x, y, dtype = self._vectors("cosine_similarity", other)

@@ -101,6 +101,12 @@ class Value:
         """The number of elements."""
         return prod(self.shape)
 
+    nelement = numel
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
+
     def element_size(self) -> int:
         """The bytes of one element."""
         return self.dtype.numpy.itemsize
