@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -136,6 +136,15 @@ def test_what_is_refused() -> None:
         (lambda: clip_grad_value([p], -1.0), "limit must be above 0, not -1.0"),
         (lambda: clip_grad_value([p], 1.0), "clip_grad_value: no parameter has a gradient"),
         (lambda: GradientAccumulator([p]).add(), "add: no parameter has a gradient"),
+        (
+            lambda: clip_grad_norm(p, 1.0),
+            r"clip_grad_norm needs a list of parameters, not Tensor \(give \[tensor\]\)",
+        ),
+        (lambda: clip_grad_norm(cast(Any, model), 1.0), r"not Mlp \(give model.parameters\(\)\)"),
+        (
+            lambda: GradientAccumulator(cast(Any, model)),
+            "GradientAccumulator needs a list of parameters, not Mlp",
+        ),
         (lambda: Ema(model, 1.0), r"decay must be in \[0, 1\), not 1.0"),
     ]
     for make, message in wrong:

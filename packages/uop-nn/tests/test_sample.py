@@ -94,6 +94,7 @@ def test_what_a_sampler_refuses(sampler: Sampler) -> None:
         ({"temperature": float("nan")}, SamplingError, "not nan"),
         ({"top_p": 0.0}, SamplingError, "top_p must be above 0 and at most 1, not 0.0"),
         ({"top_p": 1.5}, SamplingError, "not 1.5"),
+        ({"top_k": 1.5}, SamplingError, "top_k must be an int, not 1.5"),
         ({"top_k": 0}, SamplingError, "top_k must be at least 1, not 0"),
         ({"prompt": "abX"}, DataError, "'X'"),
     ]

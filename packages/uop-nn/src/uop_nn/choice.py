@@ -36,6 +36,8 @@ class Choice:
     def __post_init__(self) -> None:
         if not math.isfinite(self.temperature) or self.temperature < 0:
             raise SamplingError(f"the temperature must be at least 0 and finite, not {self.temperature}")
+        if self.top_k is not None and not isinstance(self.top_k, int):
+            raise SamplingError(f"top_k must be an int, not {self.top_k!r}")
         if self.top_k is not None and self.top_k < 1:
             raise SamplingError(f"top_k must be at least 1, not {self.top_k}")
         if self.top_p is not None and not 0 < self.top_p <= 1:

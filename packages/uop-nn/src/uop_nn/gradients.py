@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from uop_tensor import Tensor
 
 from .module import load_tensors
-from .optim import check, named, with_gradients, zeros_like
+from .optim import check, listed, named, with_gradients, zeros_like
 
 __all__ = ["GradientAccumulator", "clip_grad_norm", "clip_grad_value"]
 
@@ -51,7 +51,8 @@ class GradientAccumulator:
     """
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
-        self.parameters = list(parameters)
+        """Raises OptimizerError for a model, or a tensor, in place of parameters."""
+        self.parameters = listed("GradientAccumulator", parameters)
         self.sums = zeros_like(self.parameters)
 
     def add(self, weight: float = 1.0) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "OptimizerError",
     "check",
     "decayed",
+    "listed",
     "named",
     "with_gradients",
     "zeros_like",
@@ -49,15 +50,7 @@ class Optimizer:
 
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
         """Raises OptimizerError for no parameters, one twice, one that has no gradient, or a negative rate."""
-        for kind, remedy in NO_PARAMETERS:
-            if isinstance(parameters, kind):
-                raise OptimizerError(
-                    f"an optimizer needs a list of parameters, not {type(parameters).__name__}", remedy=remedy
-                )
-        self.parameters = list(parameters)
-        for parameter in self.parameters:
-            if not isinstance(parameter, Tensor):
-                raise OptimizerError(f"a parameter must be a Tensor, not {type(parameter).__name__}")
+        self.parameters = listed("an optimizer", parameters)
         if not self.parameters:
             raise OptimizerError("an optimizer needs at least one parameter")
         if len({id(tensor) for tensor in self.parameters}) < len(self.parameters):
@@ -215,9 +208,24 @@ def check(name: str, value: object, fits: bool, what: str) -> None:
         raise OptimizerError(f"{name} must be {what}, not {value!r}")
 
 
+def listed(who: str, parameters: Iterable[Tensor]) -> list[Tensor]:
+    """The parameters. Raises OptimizerError for a model or a tensor in place of several, and for what is no tensor."""
+    for kind, remedy in NO_PARAMETERS:
+        if isinstance(parameters, kind):
+            raise OptimizerError(
+                f"{who} needs a list of parameters, not {type(parameters).__name__}", remedy=remedy
+            )
+    found = list(parameters)
+    for parameter in found:
+        if not isinstance(parameter, Tensor):
+            raise OptimizerError(f"a parameter must be a Tensor, not {type(parameter).__name__}")
+    return found
+
+
 def with_gradients(method: str, parameters: Iterable[Tensor]) -> list[tuple[int, Tensor, Tensor]]:
     """The number of each parameter that has a gradient, it and the gradient. Raises OptimizerError if none has one."""
-    found = [(number, p, p.grad) for number, p in enumerate(parameters) if p.grad is not None]
+    given = listed(method, parameters)
+    found = [(number, p, p.grad) for number, p in enumerate(given) if p.grad is not None]
     if not found:
         raise OptimizerError(
             f"{method}: no parameter has a gradient", remedy="call backward on the loss before"
