@@ -285,7 +285,7 @@ class Scaled:
 
     def __call__(self, x: Tensor) -> Tensor:
         self.calls += 1
-        y: Tensor = at_rate(x) * self.doubled * self.parts["gain"] + self.shift
+        y: Tensor = at_rate(x) * self.doubled * self.parts["gain"] + getattr(self, "shift", 2.0)
         if self.mode == "plus":
             return y
         return -y

@@ -100,6 +100,7 @@ class Constants:
             if same:
                 yield found.place, same, found.reader
         self._found.clear()
+        self._own.clear()
 
     def _reached(self, waiting: list[Any]) -> list[Any]:
         """These objects, and all that the names in their code lead to."""
@@ -146,8 +147,15 @@ class Constants:
                         yield from functions_of(found)
 
     def _learn(self, code: CodeType) -> None:
-        self._names |= code_names(code)
-        self._values |= _read(code)
+        asked = {
+            text
+            for part in codes(code)
+            if "getattr" in part.co_names
+            for text in part.co_consts
+            if isinstance(text, str)
+        }
+        self._names |= code_names(code) | asked
+        self._values |= _read(code) | asked
 
     def _constants_of(self, x: Any) -> Iterator[Found]:
         if isinstance(x, FunctionType):
