@@ -299,3 +299,10 @@ def test_dtypes_are_the_signature() -> None:
     for dtype in (dtypes.f32, dtypes.i32, dtypes.f16, dtypes.f32):
         assert f(Tensor([1, 2], dtype=dtype)).dtype is dtype
     assert f.traces == 3
+
+
+def test_an_integer_that_no_float_holds_beside_floats() -> None:
+    f = jit(lambda x, n: x * n)
+    x = Tensor([1.0, -1.0])
+    for number in (10**400, -(10**400), 3):
+        assert f(x, number).tolist() == (x * number).tolist()

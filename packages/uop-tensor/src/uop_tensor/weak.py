@@ -60,7 +60,7 @@ class Scalar:
             try:
                 return float(found)
             except OverflowError:  # as an integer beside a tensor of floats
-                return math.copysign(math.inf, found)
+                return math.inf if found > 0 else -math.inf
         if type(found) is not int:
             raise TensorError(
                 f"jit: {found!r} in place of an int", remedy="give the base or the exponent as a float"
