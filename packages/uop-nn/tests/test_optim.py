@@ -222,6 +222,28 @@ def test_several_optimizers_are_one() -> None:
     np.testing.assert_array_equal(matrix.numpy(), alone.numpy())
 
 
+@pytest.mark.parametrize("make", [SGD, AdamW, Lion, Muon])
+def test_a_jitted_step_is_the_same_bit_for_bit(make: Callable[..., Optimizer]) -> None:
+    """Rates and decays whose products are no numbers of f32."""
+    random = np.random.default_rng(0)
+    start = random.normal(size=(5, 7)).astype(np.float32)
+    ps = [Tensor(start, requires_grad=True) for _ in range(2)]
+    optimizers = [make([p], weight_decay=0.1) for p in ps]
+
+    def step(which: int, gradient: Tensor, lr: float) -> None:
+        ps[which].grad = gradient
+        optimizers[which].step(lr)
+        optimizers[which].zero_grad()
+
+    jitted = jit(step, static=["which"])
+    for rate in RATES:
+        gradient = random.normal(size=(5, 7)).astype(np.float32)
+        step(0, Tensor(gradient), rate / 3)
+        optimizers[0].realize()
+        jitted(1, Tensor(gradient), rate / 3)
+        np.testing.assert_array_equal(ps[0].numpy(), ps[1].numpy())
+
+
 def test_a_rate_that_is_set_between_jitted_steps() -> None:
     p = Tensor(np.zeros(2, np.float32), requires_grad=True)
     vector, matrix = (Tensor(np.zeros(shape, np.float32), requires_grad=True) for shape in (2, (1, 1)))

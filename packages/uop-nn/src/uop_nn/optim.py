@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uop_ir import UopError
+from uop_ir import UopError, dtypes
 from uop_tensor import Tensor
 
 from .module import Module, load_tensors
@@ -89,7 +89,11 @@ class Optimizer:
         """
         gradients = with_gradients("step", self.parameters)
         rate = self._rate if lr is None else lr
-        rate = rate if isinstance(rate, Tensor) else Tensor(np.asarray(rate, np.float32))
+        if not isinstance(rate, Tensor):
+            rate = Tensor(np.asarray(rate, np.float32))
+        elif rate.dtype is not dtypes.f64:
+            # also a number that a jitted function is given: all is computed in f32 then, as without jit
+            rate = rate.cast(dtypes.f32)
         self.begin_step()
         for index, parameter, gradient in gradients:
             self.update(index, parameter, gradient, rate)
