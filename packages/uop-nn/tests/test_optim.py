@@ -226,9 +226,9 @@ def test_several_optimizers_are_one() -> None:
 def test_a_jitted_step_is_the_same_bit_for_bit(make: Callable[..., Optimizer]) -> None:
     """Rates and decays whose products are no numbers of f32."""
     random = np.random.default_rng(0)
-    start = random.normal(size=(5, 7)).astype(np.float32)
+    start = random.normal(size=(7, 5)).astype(np.float32)
     ps = [Tensor(start, requires_grad=True) for _ in range(2)]
-    optimizers = [make([p], weight_decay=0.1) for p in ps]
+    optimizers = [make([p], weight_decay=0.3) for p in ps]
 
     def step(which: int, gradient: Tensor, lr: float) -> None:
         ps[which].grad = gradient
@@ -236,11 +236,11 @@ def test_a_jitted_step_is_the_same_bit_for_bit(make: Callable[..., Optimizer]) -
         optimizers[which].zero_grad()
 
     jitted = jit(step, static=["which"])
-    for rate in RATES:
-        gradient = random.normal(size=(5, 7)).astype(np.float32)
-        step(0, Tensor(gradient), rate / 3)
+    for rate in (*RATES, 0.037, 0.0023, 0.00071):
+        gradient = random.normal(size=(7, 5)).astype(np.float32)
+        step(0, Tensor(gradient), rate * 1.7)
         optimizers[0].realize()
-        jitted(1, Tensor(gradient), rate / 3)
+        jitted(1, Tensor(gradient), rate * 1.7)
         np.testing.assert_array_equal(ps[0].numpy(), ps[1].numpy())
 
 
