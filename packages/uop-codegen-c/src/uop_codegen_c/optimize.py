@@ -148,12 +148,12 @@ class Scheduler(Packing):
         """Split reductions that no output axis makes vectors of, where their loads are contiguous."""
         r_last = None if last is None else find_range(self.root, last)
         chosen: dict[int, int] = {}
-        text: dict[int, int] = {}
+        within: dict[int, dict[UOp, None]] = {}
         whole = characters(loops.end.toposort(), {}, None, lanes)
         for node in loops.reductions:
             r = node.src[-1]
-            own = characters((n for n in node.src[0].toposort() if r in open_ranges(n)), {}, r, lanes)
-            text[int(r.arg[0])] = max(text.get(int(r.arg[0]), 0), own)
+            along = (n for n in node.src[0].toposort() if r in open_ranges(n))
+            within.setdefault(int(r.arg[0]), {}).update(dict.fromkeys(along))
             below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
             strides = [stride(n, r, lanes) for n in below]
             if (r_last is not None and r_last in open_ranges(node)) or self.holds_scratch(int(r.arg[0])):
@@ -163,15 +163,21 @@ class Scheduler(Packing):
             else:
                 chosen[int(r.arg[0])] = 0
         for number, size in chosen.items():
-            if not size or (1 + (size % lanes > 0)) * text[number] > self.limit:
+            if not size:
                 continue
-            room = max((self.limit - whole) // max(text[number], 1), 1)
+            own = characters(within[number], {}, find_range(self.root, number), lanes)
+            room = max((self.limit - whole) // max(own, 1) + 1, 1)
+            if 1 + (size % lanes > 0) > room:
+                continue
             many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes and k <= room), 1)
             rest, tail = size % (many * lanes), next_number(self.root) + 2
             inner = self.split(number, many * lanes, AxisType.UPCAST)
             self.split(inner, lanes, AxisType.VECTOR)
-            if rest > 1 and many + 2 * ((rest >= lanes) + (rest % lanes).bit_count()) <= room:
+            copies, tails = many + (rest > 0), 2 * ((rest >= lanes) + (rest % lanes).bit_count())
+            if rest > 1 and many + tails <= room:
                 self.narrow(tail, lanes)
+                copies = many + tails
+            whole += (copies - 1) * own
 
     def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> None:
         """Make vectors of the last axis and, for reductions along it, a tile of rows."""

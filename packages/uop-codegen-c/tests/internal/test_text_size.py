@@ -91,6 +91,15 @@ def gather(n: int) -> UOp:
     )
 
 
+def long_sums(n: int, count: int) -> UOp:
+    """So many sums of quotients of powers, each of which is long alone."""
+    total = param(1, (64, n)).reduce(Ops.MAX, 1)
+    for i in range(count):
+        x = param(1, (64, n))
+        total = total * ((x * float(i + 1)).alu(Ops.EXP2) / (x.alu(Ops.EXP2) + float(i))).reduce(Ops.ADD, 1)
+    return total
+
+
 CASES: dict[str, UOp] = {}
 for n in EXTENTS:
     CASES |= {
@@ -124,6 +133,8 @@ for n in (7, 28, 1000):
         f"convolution with a stride {n}": convolution(4, 16, n, 24, 7, 2),
         f"pooling {n}": windows(windows(param(1, (4, n, n)), 3, 2), 2).reduce(Ops.MAX, 1),
     }
+for count in (2, 3, 6):
+    CASES |= {f"{count} long sums of {n}": long_sums(n, count) for n in (1000, 1003)}
 for rank in range(4, 9):
     SHAPE = (3, 1, 7, 2, 5, 4, 2, 3)[:rank]
     CASES |= {
