@@ -173,6 +173,19 @@ def test_a_scratch_of_a_prefix_is_filled_in_one_walk(run_cpu: Callable[..., Any]
     np.testing.assert_array_equal(run_cpu(body, [np.zeros(50, np.float32), x])[0], want)
 
 
+@pytest.mark.parametrize("n", [4, 8, 19])
+@pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.i64], ids=str)
+def test_a_sum_of_running_sums_has_lanes_of_one_of_the_two(
+    run_cpu: Callable[..., Any], dtype: Any, n: int
+) -> None:
+    x, weight = param(1, (n,), dtype), param(2, (n,), dtype)
+    body = kernel((weight * (x + masked(x, up_to, other=0))).reduce(Ops.ADD, 1))
+    rng = np.random.default_rng(0)
+    numbers, factors = (rng.integers(-9, 9, n).astype(dtype.numpy) for _ in range(2))
+    (found,) = run_cpu(body, [np.zeros(1, dtype.numpy), numbers, factors])[0]
+    assert found == (factors * (numbers + np.cumsum(numbers))).sum()
+
+
 @pytest.mark.net
 @pytest.mark.parametrize("opt", [0, 1])
 @pytest.mark.parametrize("width", [3, 40])

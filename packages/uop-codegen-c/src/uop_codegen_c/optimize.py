@@ -156,7 +156,10 @@ class Scheduler(Packing):
             within.setdefault(int(r.arg[0]), {}).update(dict.fromkeys(along))
             below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
             strides = [stride(n, r, lanes) for n in below]
-            if (r_last is not None and r_last in open_ranges(node)) or self.holds_scratch(int(r.arg[0])):
+            taken = [n for n in loops.reductions if chosen.get(int(n.src[-1].arg[0])) and n.src[-1] is not r]
+            nested = any(n.src[-1] in open_ranges(node) or r in open_ranges(n) for n in taken)
+            around = r_last is not None and r_last in open_ranges(node)
+            if nested or around or self.holds_scratch(int(r.arg[0])):  # a value has lanes of one axis
                 chosen[int(r.arg[0])] = 0
             elif r.src[0].op is Ops.CONST and extent(r) >= lanes and strides and set(strides) <= {0, 1}:
                 chosen.setdefault(int(r.arg[0]), extent(r))
