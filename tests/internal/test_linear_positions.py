@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_codegen_c import Freedoms, linearize, stages
+from uop_codegen_c import Freedoms, generate, linearize, stages
 from uop_ir import Limits, Ops, UOp
 from uop_tensor import Tensor
 from uop_tensor.plan import Want, make_plan
@@ -105,3 +105,12 @@ def test_sorting_runs_few_kernels_again_and_again() -> None:
     assert len(found) == 10 * 11 // 2 + 1
     assert len(set(found)) == 2 * 10
     assert sum(map(iterations, set(found))) <= len(set(found)) * 1024
+
+
+def test_positions_of_64_bits_beside_running_sums_fit_64_bits() -> None:
+    """They are brought next to the axis before anything is reckoned with them."""
+    for body in bodies(new(6, 4).cumsum(0)[new(3, dtype=np.int64)]):
+        generate(body)
+    positions = np.array([0, 5, -1, -6, 6, -7, 2**62, -(2**62)])
+    found = Tensor(np.arange(1.0, 7.0)).cumsum(0)[Tensor(positions)]
+    assert found.tolist() == [1.0, 21.0, 21.0, 1.0, 0.0, 0.0, 0.0, 0.0]

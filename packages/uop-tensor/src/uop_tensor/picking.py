@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uop_ir import REDUCE_IDENTITY, Ops, UOp, dtypes
 
+from . import compose
 from .creation import count
 from .graph import broadcast_to, fold, shape_of, unsqueezed, with_gradient_of
 from .promotion import SIGNED, accumulator
@@ -19,6 +20,10 @@ def wrapped(at: UOp, n: int) -> UOp:
         at = (at < n).where(at, n)
     if at.dtype.max < n or at.dtype is dtypes.u64:
         at = at.cast(dtypes.i64)
+    if (
+        at.dtype is dtypes.i64 and n < dtypes.i32.max // 2
+    ):  # so that whatever is reckoned with them fits 64 bits
+        at = compose.minimum(at.maximum(-n - 1), at.const_like(n)).cast(dtypes.i32)
     return (at < 0).where(at + n, at) if at.dtype.min < 0 else at
 
 
