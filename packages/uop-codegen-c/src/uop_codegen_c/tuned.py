@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from uop_ir import ParseError, UOp
+from uop_ir import UOp, UopError
 
 from .cache import active_compiler, cache_folder, digest, mark_used, read_checked, remove, write_checked
 from .freedoms import Freedoms
@@ -92,7 +92,7 @@ def read_find(path: Path) -> Find | None:
         found = Find(**read_checked(path, VERSION))
         Schedule.parse(found.schedule or "")
         return found
-    except (OSError, ValueError, TypeError, AttributeError, ParseError):
+    except (OSError, ValueError, TypeError, UopError):
         return None
 
 
