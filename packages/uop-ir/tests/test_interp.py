@@ -512,6 +512,32 @@ def test_loops_without_iterations() -> None:
     assert data.tolist() == [8, 8, 8]
 
 
+@pytest.mark.parametrize(("n", "expected"), [(0, [9, 9, 9]), (2, [1, 1, 1])])
+def test_an_effect_runs_in_the_innermost_loop_that_repeats_it(n: int, expected: list[int]) -> None:
+    """Also where it does not depend on that loop's range, alone or beside an effect that does."""
+    out, other, size = UOp.param(0, 3, F32), UOp.param(1, 3, F32), UOp.variable("n", 0, 4)
+    i, k = UOp.range(3, 0), UOp.range(size, 1)
+    one = UOp.const(F32, 1.0)
+    store = out.index(i).store(one)
+    depends = other.index(i).store(k.cast(F32))
+    for effect in (store, UOp.sink(store, depends), UOp.sink(out.index(index(0)).store(one), depends)):
+        data = np.full(3, 9, np.float32)
+        run_program(UOp.sink(effect.end(i, k)), {out: data, other: np.zeros(3, np.float32)}, {size: n})
+        assert data.tolist() == (expected if store in effect.toposort() else [*expected[:1], 9, 9])
+
+
+def test_what_waits_for_an_effect_runs_after_it() -> None:
+    """The sum of both loops, of which only the store that another one waits for depends on neither."""
+    out, total = UOp.param(0, 1, F32), UOp.param(1, 1, F32)
+    i, k = UOp.range(3, 0), UOp.range(2, 1)
+    first = out.index(index(0)).store(UOp.const(F32, 5.0))
+    read = out.after(first).index(index(0)).load()
+    second = total.index(index(0)).store(read)
+    a, b = np.zeros(1, np.float32), np.zeros(1, np.float32)
+    run_program(UOp.sink(UOp.sink(first, second).end(i, k)), {out: a, total: b})
+    assert (a[0], b[0]) == (5, 5)
+
+
 def test_memory_must_be_given_as_contiguous_arrays() -> None:
     out = UOp.param(0, 4, F32)
     program = UOp.sink(out.store(UOp.const(F32, 1.0)))

@@ -1,12 +1,13 @@
 """From a graph to an order of execution: which nodes run in which loop. Week 1.
 
 A node depends on the ranges that its sources depend on, less those that an END or a REDUCE closes. It runs in the
-innermost loop of those ranges, once an iteration; what a loop needs from outside runs before the loop.
+innermost loop of those ranges, once an iteration; what a loop needs from outside runs before the loop. What an END
+repeats runs in its innermost loop, whether it depends on its ranges or not: never, where one has no iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .errors import VerifyError
@@ -81,30 +82,40 @@ def _loop(
             raise VerifyError(
                 f"{node.op!r}: the end of range {r.arg[0]} depends on {len(late)} ranges inside it"
             )
+    repeated = set(_effects(node)) if node.op is Ops.END else set[UOp]()
     needs: dict[UOp, None] = {}
     body: list[UOp] = []
-    for n in postorder((node.src[0], *ranges), lambda n: below(n) if open_at[n] & closed else ()):
-        if open_at[n] & closed:
+
+    def inside(n: UOp) -> bool:
+        return n in repeated or not closed.isdisjoint(open_at[n])
+
+    for n in postorder((node.src[0], *ranges), lambda n: below(n) if inside(n) else ()):
+        if inside(n):
             body.append(n)
         else:
             needs[n] = None
-    effect = node.src[0]
-    if node.op is Ops.END and not open_at[effect] & closed:
-        # the effect does not depend on the ranges: it runs once an iteration all the same
-        del needs[effect]
-        needs.update(dict.fromkeys(below(effect)))
-        levels = _levels(body, ranges, open_at, loops)
-        levels[-1].steps.append(loops.get(effect, effect))
-        return Loop(node, ranges, levels), tuple(needs)
-    return Loop(node, ranges, _levels(body, ranges, open_at, loops)), tuple(needs)
+    return Loop(node, ranges, _levels(body, ranges, open_at, loops, repeated)), tuple(needs)
+
+
+def _effects(end: UOp) -> tuple[UOp, ...]:
+    """What an END repeats: its source, and where that is a SINK, the effects that it gathers."""
+    effect = end.src[0]
+    return (effect, *effect.src) if effect.op is Ops.SINK else (effect,)
 
 
 def _levels(
-    body: Iterable[UOp], ranges: tuple[UOp, ...], open_at: dict[UOp, frozenset[UOp]], loops: dict[UOp, Loop]
+    body: Iterable[UOp],
+    ranges: tuple[UOp, ...],
+    open_at: dict[UOp, frozenset[UOp]],
+    loops: dict[UOp, Loop],
+    repeated: Collection[UOp] = (),
 ) -> tuple[Block, ...]:
+    """What runs in each loop: a node in that of its innermost range, or of a source that is `repeated` in all of them."""
     levels = tuple(Block() for _ in ranges)
+    deepest: dict[UOp, int] = {}
     for node in body:
         if node not in ranges:
-            deepest = max(i for i, r in enumerate(ranges) if r in open_at[node])
-            levels[deepest].steps.append(loops.get(node, node))
+            own = [i for i, r in enumerate(ranges) if r in open_at[node] or node in repeated]
+            deepest[node] = max(own + [deepest[s] for s in own_sources(node) if s in deepest])
+            levels[deepest[node]].steps.append(loops.get(node, node))
     return levels
