@@ -319,6 +319,48 @@ def test_numbers_and_strings_of_objects_that_the_function_reads() -> None:
         assert ask(f) == -16 * (number + 0.25)
 
 
+class Stepped:
+    def __init__(self) -> None:
+        self.scale, self.calls = 2.0, 0
+
+    @jit
+    def run(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x * self.scale
+
+    @jit
+    def mean(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x / self.calls
+
+
+def test_numbers_of_the_object_of_a_jitted_method() -> None:
+    first, other = Stepped(), Stepped()
+    assert [ask(first.run), ask(first.run), first.run.traces, first.calls] == [2, 2, 1, 1]
+    first.scale = 3.0
+    assert [ask(first.run), ask(other.run)] == [3, 2]
+    with pytest.raises(JitError, match="mean reads the number calls and changes it"):
+        ask(first.mean)
+
+
+def scaled_by(model: Any, x: Tensor) -> Tensor:
+    y: Tensor = x * model.RATE
+    return y
+
+
+def test_a_global_by_the_name_of_an_attribute_that_is_read() -> None:
+    global RATE
+    model = SimpleNamespace(RATE=2.0)
+    f = jit(lambda x: scaled_by(model, x))
+    try:
+        for number in range(3):
+            RATE = float(number)
+            assert ask(f) == 2
+    finally:
+        RATE = 1.0
+    assert f.traces == 1
+
+
 def test_lists_that_grow() -> None:
     tensors, numbers = list[Tensor](), [1.0]
     f = jit(lambda x: sum((t * x for t in tensors), start=x) * sum(numbers))

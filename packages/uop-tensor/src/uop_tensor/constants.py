@@ -73,6 +73,8 @@ class Constants:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._values, self._names = set[str](), set[str]()
+        #: Of the code of each function the names around it that it reads.
+        self._around: dict[CodeType, set[str]] = {}
         own = functions_of(function)
         known, reached = -1, list[Any]()
         while known < len(self._names):  # a new name may be that of a method of an object that is known
@@ -114,10 +116,12 @@ class Constants:
 
     def _parts_of(self, x: Any) -> Iterator[Any]:
         if isinstance(x, FunctionType):
-            if not _is_own(x.__globals__.get("__name__")):
+            own = _is_own(x.__globals__.get("__name__"))
+            if not own:
                 self._learn(x.__code__)
-                yield from (v for _, _, v in names_around(x))
-                yield from (*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values())
+            # a jitted method is a function of this package, and has the object in a cell
+            yield from (v for place, _, v in names_around(x) if not own or isinstance(place, CellType))
+            yield from (*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values())
         elif isinstance(x, MethodType):
             yield from (x.__func__, x.__self__)
         elif isinstance(x, partial):
@@ -147,6 +151,8 @@ class Constants:
                         yield from functions_of(found)
 
     def _learn(self, code: CodeType) -> None:
+        if code in self._around:
+            return
         asked = {
             text
             for part in codes(code)
@@ -154,13 +160,15 @@ class Constants:
             for text in part.co_consts
             if isinstance(text, str)
         }
+        attributes, self._around[code] = _read(code)
         self._names |= code_names(code) | asked
-        self._values |= _read(code) | asked
+        self._values |= attributes | self._around[code] | asked
 
     def _constants_of(self, x: Any) -> Iterator[Found]:
         if isinstance(x, FunctionType):
             for place, name, v in names_around(x):
-                if isinstance(v, SCALARS) and (isinstance(place, CellType) or name in self._values):
+                known = isinstance(place, CellType) or name in self._around.get(x.__code__, ())
+                if known and isinstance(v, SCALARS):
                     yield _found(place, [name], cell_reader if isinstance(place, CellType) else items)
         elif isinstance(x, list | dict):
             pairs = list(x.items() if isinstance(x, dict) else enumerate(x))
@@ -204,8 +212,10 @@ def _found(place: Any, keys: list[Any], reader: Callable[[list[Any]], Reader]) -
     return Found(place, keys, reader, list(reader(keys)(place))[: len(keys)])
 
 
-def _read(code: CodeType) -> set[str]:
-    """The names whose values code, and what is within it, reads for another end than to count them up or to call."""
+def _read(code: CodeType) -> tuple[set[str], set[str]]:
+    """The attributes, and the names around it, whose values code, and what is within it, reads for another end than to
+    count them up or to call.
+    """
     attributes, names = set[str](), Counter[str]()
     for part in codes(code):
         before = ""
@@ -217,7 +227,7 @@ def _read(code: CodeType) -> set[str]:
             elif step.opname in ("STORE_GLOBAL", "STORE_DEREF"):
                 names[step.argval] -= 1
             before = step.opname
-    return attributes | {name for name, more in names.items() if more > 0}
+    return attributes, {name for name, more in names.items() if more > 0}
 
 
 def _scalar_names(x: Any) -> list[str]:
