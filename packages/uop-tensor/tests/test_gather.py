@@ -339,3 +339,5 @@ def test_scatter_of_a_value() -> None:
     same(Tensor(x).scatter(1, at, value=5.0), wanted)
     with pytest.raises(TensorError, match="scatter: neither src nor value"):
         Tensor(x).scatter(1, at)
+    with pytest.raises(TensorError, match="scatter: both src and value"):
+        Tensor(x).scatter(1, at, 1.0, value=5.0)
