@@ -197,9 +197,8 @@ class Pad(Checked):
         longer = r.replace(src=(index(size + -size % self.multiple),))
         there = longer < size
         new: dict[UOp, UOp] = {r: longer}
-        zero: set[UOp] = (
-            set()
-        )  # what is 0 past the end, which a sum may fold as it is: a product is contracted there too
+        # What is 0 past the end, which a sum may fold as it is: a product is contracted there too.
+        zero = set[UOp]()
         for node in root.toposort():
             if node in new:
                 continue

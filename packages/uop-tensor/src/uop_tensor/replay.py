@@ -37,8 +37,9 @@ class Replay:
     trace has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside,
     or the type and shape of a new tensor; those come first among the stored values, whose shapes are
     `shapes`, in order; `cut` tells of each new tensor whether it depends on a parameter. Then come the new values
-    of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the program reads, by name. `seed` and `drawn`: what the function
-    does to the stream of random numbers. `bindings`: where the function finds its tensors.
+    of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the program
+    reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers. `bindings`: where the
+    function finds its tensors.
     """
 
     program: Program | None

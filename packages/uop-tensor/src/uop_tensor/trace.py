@@ -37,9 +37,9 @@ def trace(
 ) -> Replay:
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
-    The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that is exported each number is a scalar of its own, an i32 or f32, and gradients are
-    dropped. Raises JitError for what cannot be replayed; all tensors are then what they were before, and
-    under the names that they had.
+    The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that is
+    exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises JitError for what
+    cannot be replayed; all tensors are then what they were before, and under the names that they had.
     """
     bindings = Bindings(function)
     try:
