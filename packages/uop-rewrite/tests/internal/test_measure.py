@@ -61,6 +61,13 @@ def _division(factor: int) -> Weigh:
     return weigh
 
 
+def _quotient(n: UOp, w: Sequence[int]) -> int:
+    """A term that stands in the dividend once more than the divisor goes out, and stays in it: it is there twice then."""
+    x, size = n.src
+    twice = linear(x).terms if n.dtype is dtypes.index and size.op is Ops.CONST else ()
+    return _division(4)(n, w) + sum(weight(term) for term, k in twice if k == size.value + 1)
+
+
 def _sum(n: UOp, w: Sequence[int]) -> int:
     return sum(w) + int(n.dtype.is_float)
 
@@ -81,7 +88,7 @@ WEIGHTS: dict[Ops, Weigh] = {
     Ops.NEG: _sum,
     Ops.MUL: _product,
     Ops.MULACC: lambda n, w: w[0] * w[1] + w[2] + 3,
-    Ops.DIV: _division(4),
+    Ops.DIV: _quotient,
     Ops.MOD: _division(3),
     Ops.AND: _more(1),
     Ops.OR: _more(1),
@@ -194,6 +201,14 @@ def test_a_loop_weighs_more_than_what_takes_its_place(fold: Ops) -> None:
             picked = (r.eq(v) & (q < v)).where(x, 0)
             for value, ranges in ((x, [r]), (x, [r, q]), (picked, [r]), (picked, [q, r])):
                 graph_rewrite(value.reduce(fold, 0, ranges), symbolic + collapse)
+    check(measured)
+
+
+def test_a_term_that_goes_out_of_a_dividend_and_stays_in_it() -> None:
+    measured = Measured()
+    x = (UOp.variable("v", -7, 6) + 2) % 16
+    with observing(measured):
+        assert graph_rewrite(x * 5 // 4, symbolic) is graph_rewrite(x + x // 4, symbolic)
     check(measured)
 
 
