@@ -343,6 +343,22 @@ def test_numbers_of_the_object_of_a_jitted_method() -> None:
         ask(first.mean)
 
 
+def test_a_table_that_grows() -> None:
+    tables = SimpleNamespace(length=0, numbers=None)
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        if x.shape[0] > tables.length:
+            tables.length = x.shape[0]
+            tables.numbers = Tensor.arange(tables.length)
+        numbers: Tensor = tables.numbers
+        return x * numbers[: x.shape[0]]
+
+    for length in (2, 5, 3):
+        assert f(Tensor.full(length, 2)).tolist() == [2 * n for n in range(length)]
+    assert f.traces == 3
+
+
 def scaled_by(model: Any, x: Tensor) -> Tensor:
     y: Tensor = x * model.RATE
     return y

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from uop_ir import Ops, Param, UOp, VerifyError, dtypes, get_backend, toposort
@@ -39,17 +39,27 @@ def trace(
 
     The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that is
     exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises JitError for what
-    cannot be replayed; all tensors are then what they were before, and under the names that they had.
+    cannot be replayed; all tensors are then what they were before, and under the names that they had. Where the
+    function has changed a number that it reads, it is run once more, and may not do so again.
     """
-    bindings = Bindings(function)
+    first = bindings = Bindings(function)
+    replay = None
     try:
-        replay = _trace(name, function, given, exported, bindings, same)
+        with suppress(_NumberChanged):
+            replay = _trace(name, function, given, exported, bindings, same)
+        if replay is None:  # the length of a table that has grown, say, stays the next time; a count does not
+            bindings = Bindings(function)
+            replay = _trace(name, function, given, exported, bindings, same)
     except BaseException:
-        bindings.restore()
+        first.restore()
         raise
     if bindings.watch(replay.used()):
         replay.bindings = bindings
     return replay
+
+
+class _NumberChanged(JitError):
+    """A function has read a number and changed it."""
 
 
 def _trace(
@@ -227,7 +237,7 @@ def _refuse_rebound(
     used = set(toposort([*values, *new])) if changed else set()
     numbers = bindings.constants.changed()
     if numbers:
-        raise JitError(
+        raise _NumberChanged(
             f"{name} reads the number {numbers[0]} and changes it, which a replay would not",
             remedy="keep it in a tensor and assign that, or make it an argument",
         )
