@@ -122,10 +122,11 @@ class Gather(Masks):
         tensor along `axis`. Of several elements for one place the last is taken. `reduce` "add" and
         "multiply" are the sum and product of `scatter_reduce`. `value` is a `src` that is one number.
         """
-        if (src is None) == (value is None):
-            which = "neither src nor value" if src is None else "both src and value"
-            raise TensorError(f"scatter: {which}", remedy="give one of them")
+        if src is not None and value is not None:
+            raise TensorError("scatter: both src and value", remedy="give one of them")
         src = value if src is None else src
+        if src is None:
+            raise TensorError("scatter: neither src nor value", remedy="give one of them")
         if reduce is not None and reduce not in _SCATTER:
             raise TensorError(f"scatter: reduce={reduce!r}", remedy='"add", "multiply" or None')
         if reduce is not None:
