@@ -55,17 +55,22 @@ def _division(factor: int) -> Weigh:
         if size.op is not Ops.CONST or n.dtype.is_float:
             return total
         by = int(size.value)
-        outside = n.dtype is dtypes.index and not 0 <= linear(x).constant < by
+        outside = n.dtype is dtypes.index and by > 0 and not 0 <= linear(x).constant < by
         return total + 2 * outside + 3 * abs(by).bit_length()
 
     return weigh
 
 
 def _quotient(n: UOp, w: Sequence[int]) -> int:
-    """A term that stands in the dividend once more than the divisor goes out, and stays in it: it is there twice then."""
+    """A term that stands in the dividend more often than the divisor goes out, and stays in it: it is there twice then.
+
+    Also where the dividend is cast, as a cast of the quotient may take its place.
+    """
     x, size = n.src
-    twice = linear(x).terms if n.dtype is dtypes.index and size.op is Ops.CONST else ()
-    return _division(4)(n, w) + sum(weight(term) for term, k in twice if k == size.value + 1)
+    while x.op is Ops.CAST:
+        x = x.src[0]
+    terms = linear(x).terms if x.dtype is dtypes.index and size.op is Ops.CONST else ()
+    return _division(4)(n, w) + sum(weight(term) for term, k in terms if k > size.value > 0)
 
 
 def _sum(n: UOp, w: Sequence[int]) -> int:
