@@ -1,9 +1,9 @@
 """Simplification ends: each application of each rule lowers a measure, checked in random rewrites.
 
-The measure has three parts, compared left to right. The weight: a sum over the tree, in which what is under a DIV, a
+The measure has four parts, compared left to right. The weight: a sum over the tree, in which what is under a DIV, a
 MOD or a product counts for more, so that moving a term out of one lowers it. The disorder: how many nodes are not in
 the canonical form that rules for sums and comparisons give, and how many compute with integers that wrap, not with
-indices. The size: how many nodes the tree has.
+indices. The size: how many nodes the tree has; last, how many of them are not the same.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def size(root: UOp) -> int:
     return found[root]
 
 
-def measure(root: UOp) -> tuple[int, int, int]:
-    return weight(root), disorder(root), size(root)
+def measure(root: UOp) -> tuple[int, int, int, int]:
+    return weight(root), disorder(root), size(root), len(root.toposort())
 
 
 class Measured:

@@ -112,3 +112,19 @@ def test_remainders_of_8_bits_are_tight() -> None:
         x, y = np.arange(a, b + 1)[:, None], np.arange(c, d + 1)
         found = np.where(y == 0, x, x % np.where(y == 0, 1, y))
         assert sets.modulo(sets.value_set(a, b), sets.value_set(c, d))[:2] == (found.min(), found.max())
+
+
+def test_remainders_by_many_divisors_are_held() -> None:
+    """More than are tried one by one, which have steps of their own."""
+    random = np.random.default_rng(1)
+    for _ in range(40):
+        least, step, offset, size = (
+            int(random.integers(*span)) for span in ((-900, 9), (1, 13), (0, 13), (1, 90))
+        )
+        by = int(random.integers(2, 9))
+        x = value_set(least, least + step * size, step, offset)
+        low = int(random.integers(-400 * by, 40))
+        y = value_set(low, low + 400 * by, by, int(random.integers(0, 9)))
+        assert y.size > sets.DIVISORS
+        found = sets.modulo(x, y)
+        assert all(holds(found, p % q if q else p) for p, q in product(x.values(), y.values())), (x, y, found)
