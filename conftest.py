@@ -1,4 +1,6 @@
-"""Hypothesis profiles for every suite: `ci`, the default, and `nightly` (pytest --hypothesis-profile=nightly)."""
+"""Hypothesis profiles for every suite: `ci`, the default,
+and `nightly` (pytest --hypothesis-profile=nightly).
+"""
 
 from hypothesis import HealthCheck, settings
 

@@ -3,7 +3,8 @@
 # requires-python = ">=3.11"
 # dependencies = ["nox[uv]>=2025.11.12"]
 # ///
-"""Every check of this repository. `nox` runs what CI runs, `nox -l` lists all, `nox -t nightly` runs the long ones.
+"""Every check of this repository. `nox` runs what CI runs,
+`nox -l` lists all, `nox -t nightly` runs the long ones.
 
 nox -s "tests(uop-ir)"                  one package, with only what it declares
 nox -s "weeks(week5)"                   what a student has in week 5
@@ -43,7 +44,8 @@ FIRST_WEEK = {
 }
 PACKAGES = tuple(FIRST_WEEK)
 WEEKS = range(1, 15)
-#: The weeks that install something new. What is installed in another week is what was installed the week before.
+#: The weeks that install something new. What is installed
+#: in another week is what was installed the week before.
 WEEKS_OF_CHANGE = sorted(set(FIRST_WEEK.values()))
 
 nox.needs_version = ">=2025.11.12"
@@ -123,7 +125,9 @@ def types(session: nox.Session) -> None:
 
 @nox.session(tags=["check"])
 def layers(session: nox.Session) -> None:
-    """Check that a package imports only those below it, only their public names, and declares what it imports."""
+    """Check that a package imports only those below it,
+    only their public names, and declares what it imports.
+    """
     install(session, PACKAGES, *group("layers"), *group("test"))
     session.run("lint-imports")
     for package in PACKAGES:
@@ -152,7 +156,8 @@ def build(session: nox.Session) -> None:
 def tests(session: nox.Session, package: str) -> None:
     """Test the wheel of one package with exactly the dependencies it declares.
 
-    A plain `nox` leaves out the packages for which this is what `weeks` does in the week in which they are taught.
+    A plain `nox` leaves out the packages for which this
+    is what `weeks` does in the week in which they are taught.
     """
     install_wheels(session, closure(package))
     session.run("pytest", *PARALLEL, f"packages/{package}/tests", *session.posargs)
@@ -161,7 +166,8 @@ def tests(session: nox.Session, package: str) -> None:
 @nox.session(tags=["test"], reuse_venv=False, requires=["build"])
 @nox.parametrize("week", WEEKS, ids=[f"week{week}" for week in WEEKS])
 def weeks(session: nox.Session, week: int) -> None:
-    """Test what a student has in week N: the wheels of the packages of weeks 1 to N, and nothing else of ours.
+    """Test what a student has in week N: the wheels of the packages of weeks 1 to N,
+    and nothing else of ours.
 
     A plain `nox` runs the weeks that install something new (1, 2, 5 and 7): a week between two of them
     installs what the earlier one did. Any week can be asked for by name. A package that declares all that is
@@ -210,8 +216,8 @@ def grade(session: nox.Session) -> None:
 
     def suite(name: str, folder: str) -> None:
         try:
-            # Modules inside a student's package have names of their own, and kernels a text of their own: our tests of
-            # the inside do not apply.
+            # Modules inside a student's package have names of their own,
+            # and kernels a text of their own: our tests of the inside do not apply.
             inside = [f"--ignore={folder}/internal"] if name in given or name == "tests" else []
             session.run("pytest", f"--junit-xml=grades/{name}.xml", *inside, folder, env=env)
         except CommandFailed:
@@ -235,7 +241,9 @@ def grade(session: nox.Session) -> None:
 
 
 def each_suite(session: nox.Session, *options: str) -> None:
-    """Run the suites one by one, in processes of their own: some choose the device. One may have no test to run."""
+    """Run the suites one by one, in processes of their own:
+    some choose the device. One may have no test to run.
+    """
     for folder in (*(f"packages/{p}/tests" for p in PACKAGES), "tests"):
         session.run("pytest", *PARALLEL, *options, folder, *session.posargs, success_codes=[0, NO_TESTS])
 
@@ -269,7 +277,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def proofs(session: nox.Session) -> None:
-    """Prove the rules with z3: at 8 and at 32 bits, and test that its formulas say what the interpreter does."""
+    """Prove the rules with z3: at 8 and at 32 bits,
+    and test that its formulas say what the interpreter does.
+    """
     rewrite = "./packages/uop-rewrite[verify]"
     session.install("--editable", "./packages/uop-ir", "--editable", rewrite, *group("test"))
     for bits in ("8", "32"):
@@ -288,7 +298,9 @@ def planted(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def sanitize(session: nox.Session) -> None:
-    """Run kernels under AddressSanitizer and UBSan (gcc), each buffer between pages that may not be touched."""
+    """Run kernels under AddressSanitizer and UBSan (gcc),
+    each buffer between pages that may not be touched.
+    """
     install(session, PACKAGES, *group("test"))
     library = subprocess.run(
         ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True

@@ -1,11 +1,14 @@
-"""How long it takes from a graph to C, and to machine code: beside tinygrad, and PyTorch where it is. Weeks 4 and 5.
+"""How long it takes from a graph to C, and to machine code:
+beside tinygrad, and PyTorch where it is. Weeks 4 and 5.
 
-Each measurement is a process of its own, with empty caches, that has imported its library and opened its device. The
-sides take turns. A program is computed twice: at another size, the first that the process compiles, then at the size
-that counts, where all kernels are new but what the library keeps of its own rules is there.
+Each measurement is a process of its own, with empty caches, that has imported its library and opened its
+device. The sides take turns. A program is computed twice: at another size, the first that the process
+compiles, then at the size that counts, where all kernels
+are new but what the library keeps of its own rules is there.
 
-Of the time in Python, `to C` is from the graph to the texts of its kernels: scheduling, lowering, rendering. The rest
-writes files, starts the C compiler, loads what that has made, and runs the kernels. Others are not taken apart so.
+Of the time in Python, `to C` is from the graph to the texts of its kernels: scheduling, lowering, rendering.
+The rest writes files, starts the C compiler, loads what that has made,
+and runs the kernels. Others are not taken apart so.
 """
 
 from __future__ import annotations
@@ -216,7 +219,9 @@ ONE_CPU = "ours, 1 CPU"
 
 
 def measure(side: str, program: str) -> list[dict[str, float]]:
-    """Seconds at each size: of CPU of this thread (Python), of CPU of child processes (the compiler), and of the clock."""
+    """Seconds at each size: of CPU of this thread (Python),
+    of CPU of child processes (the compiler), and of the clock.
+    """
     if side == ONE_CPU:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     own = side in ("ours", ONE_CPU)
@@ -240,7 +245,9 @@ def measure(side: str, program: str) -> list[dict[str, float]]:
 
 
 def timed_loads() -> list[tuple[float, float]]:
-    """The CPU times of this thread at which kernels that have their C are given to the compiler, and are loaded."""
+    """The CPU times of this thread at which kernels that have
+    their C are given to the compiler, and are loaded.
+    """
     cpu: Any = importlib.import_module("uop_codegen_c.cpu")
     load = cpu.load
     found: list[tuple[float, float]] = []

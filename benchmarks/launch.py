@@ -1,7 +1,8 @@
 """What it costs to launch a kernel: a bare call of its function through cffi, beside ours. Weeks 3 and 5.
 
-The kernel is an empty C function, so that nothing else is timed. The bare call is the peer: the function and the two
-tables that it is given exist, and no memory or scalar is looked at. Each row takes turns with it, round by round.
+The kernel is an empty C function, so that nothing else is timed. The bare call is the peer: the function and
+the two tables that it is given exist, and no memory or scalar is looked at.
+Each row takes turns with it, round by round.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def linked(
     calls: int = 1,
     sets: int = 1,
 ) -> Run:
-    """A linked plan of so many calls, run with `sets` sets of memory in turn, and with these values in turn."""
+    """A linked plan of so many calls, run with `sets` sets of memory in turn,
+    and with these values in turn.
+    """
     call = UOp(Ops.CALL, (body, OUT, X, *scalars))
     run = backend.link(Plan((call,) * calls, (OUT, X), tuple(scalars)))
     memory = [[backend.allocate(4 * N) for _ in range(2)] for _ in range(sets)]

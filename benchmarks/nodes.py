@@ -1,9 +1,9 @@
 """How long a node takes, beside tinygrad: made, found again, given its content key, freed. Week 1.
 
 Each kind of graph is a cycle of steps that makes NODES nodes, each on the one before or on leaves made off
-the clock. One loop drives both libraries: it makes a node, asks for its dtype and shape, and keeps it. Ours are
-found and checked when the node is made; tinygrad finds a shape when asked, so it is timed without asking too
-("bare"). What the loop itself takes is timed with steps that make nothing, and printed.
+the clock. One loop drives both libraries: it makes a node, asks for its dtype and shape, and keeps it. Ours
+are found and checked when the node is made; tinygrad finds a shape when asked, so it is timed without asking
+too ("bare"). What the loop itself takes is timed with steps that make nothing, and printed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""How long a rewrite with the full symbolic set takes, beside tinygrad: per node, on graphs of several kinds. Week 1.
+"""How long a rewrite with the full symbolic set takes, beside tinygrad:
+per node, on graphs of several kinds. Week 1.
 
-Each kind is one function that builds a graph of either library, with the operators that both share. Each round builds
-it afresh, on ranges with numbers of its own, so that neither side finds what it knew of the nodes before.
+Each kind is one function that builds a graph of either library, with the operators that both share. Each
+round builds it afresh, on ranges with numbers of its own,
+so that neither side finds what it knew of the nodes before.
 """
 
 from __future__ import annotations
@@ -144,7 +146,9 @@ def long_sum(lib: Any, nodes: int, draw: Random) -> Node:
 
 
 def chains(lib: Any, nodes: int, draw: Random) -> Node:
-    """Chains of sums, products, quotients and remainders, 40 nodes each: a longer one takes tinygrad minutes."""
+    """Chains of sums, products, quotients and remainders,
+    40 nodes each: a longer one takes tinygrad minutes.
+    """
     made = []
     for _ in range(max(nodes // 40, 1)):
         x, ranges = lib.range(64), [lib.range(16) for _ in range(4)]
@@ -200,7 +204,8 @@ KINDS: dict[str, Callable[[Any, int, Random], Node]] = {
     "floats": floats,
 }
 
-#: More nodes than these take tinygrad minutes, whose time grows faster than the graph: larger sizes become these.
+#: More nodes than these take tinygrad minutes,
+#: whose time grows faster than the graph: larger sizes become these.
 MOST = {"long sum": 1000, "shared": 300}
 
 

@@ -1,4 +1,5 @@
-"""Generated kernels beside OpenBLAS and PyTorch: products, convolutions, reductions, attention, steps. Weeks 6 and 9.
+"""Generated kernels beside OpenBLAS and PyTorch: products,
+convolutions, reductions, attention, steps. Weeks 6 and 9.
 
 Each side of a work runs in a process of its own, with as many threads as is said, and they take turns, round
 by round. On one thread the CPU time counts, on more the time on the clock.
@@ -112,7 +113,9 @@ def machine() -> dict[str, Any]:
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """How many times faster ours is than the fastest peer, where there is one: a bar a work and number of threads."""
+    """How many times faster ours is than the fastest peer,
+    where there is one: a bar a work and number of threads.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
 """What it adds to a rewrite to record a trace, or to time the rules; and what writing a trace takes. Week 1.
 
-Rewrites of like graphs take turns: by the engine alone, as `graph_rewrite` calls it with no observer, traced, and
-profiled. Each is of a graph of its own, since what is derived from a node is kept with it.
+Rewrites of like graphs take turns: by the engine alone, as `graph_rewrite` calls it with no observer, traced,
+and profiled. Each is of a graph of its own, since what is derived from a node is kept with it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def table() -> str:
     rows = []
     for name, text in docstrings().items():
         if week := WEEK.search(text):
-            rows.append((int(week[1]), name, LAST_SENTENCE.sub("", text.partition("\n")[0], count=1)))
+            job = " ".join(text.split("\n\n")[0].split())
+            rows.append((int(week[1]), name, LAST_SENTENCE.sub("", job, count=1)))
     body = "".join(f"| {week} | `{name}` | {job} |\n" for week, name, job in sorted(rows))
     return f"\n| week | module | job |\n|---|---|---|\n{body}\n"
 

@@ -1,4 +1,6 @@
-"""The generated parts of the reference of tensors, in Markdown: signatures and the first sentences of docstrings."""
+"""The generated parts of the reference of tensors, in Markdown:
+signatures and the first sentences of docstrings.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def methods() -> str:
         if layer.__module__.startswith(f"{uop_tensor.__name__}.") and rows:
             about = TITLE.match(sys.modules[layer.__module__].__doc__ or "")
             assert about is not None
-            parts.append(f"\n### {about[1]}\n\n| method | |\n|---|---|\n{''.join(rows)}")
+            parts.append(f"\n### {' '.join(about[1].split())}\n\n| method | |\n|---|---|\n{''.join(rows)}")
     return "".join(parts) + "\n"
 
 

@@ -1,15 +1,17 @@
-"""Run the examples of the docs and compare what they print, or write what they print: python docs/examples.py.
+"""Run the examples of the docs and compare what they print,
+or write what they print: python docs/examples.py.
 
 In a Markdown file the fenced blocks are examples, by their language:
 
-- `uir`, `python`, `cuda`, `c`, `toml`: a file, where the first line is a comment that begins with its name (`# gemm.uir: ...`);
-- `console`: commands, `$ uopc ... [> FILE]`, `$ echo $?`, and programs (`$ python FILE`, `$ make`, `$ cc ...`,
-  `$ ./FILE`), each with what it prints on both streams;
+- `uir`, `python`, `cuda`, `c`, `toml`: a file,
+  where the first line is a comment that begins with its name (`# gemm.uir: ...`);
+- `console`: commands, `$ uopc ... [> FILE]`, `$ echo $?`, and programs (`$ python FILE`, `$ make`,
+  `$ cc ...`, `$ ./FILE`), each with what it prints on both streams;
 - `pycon`: Python, as doctest reads it; the blocks of a file are one session.
 
-In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any digest. What
-stands between `<!-- NAME -->` and `<!-- end -->` is made from the tables of uop-ir and the docstrings of uop-tensor, see
-`reference.py` and `api.py`.
+In what is printed `...` stands for any text, a time for any time, and the digest in a kernel's name for any
+digest. What stands between `<!-- NAME -->` and `<!-- end -->` is made from the tables of uop-ir and the
+docstrings of uop-tensor, see `reference.py` and `api.py`.
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ def _field(field: Field, *, key: bool) -> str:
 
 
 def summary() -> str:
-    """Each op, in the order of the table: how many operands, with its literal, then its keys and its meaning."""
+    """Each op, in the order of the table: how many operands,
+    with its literal, then its keys and its meaning.
+    """
     rows = ((f"`{op.value}`", _count(op), _keys(op), OPS[op].meaning) for op in Ops)
     return table(("op", "operands", "keys", "meaning"), rows)
 

@@ -1,4 +1,5 @@
-"""Text by GPT-2: `model.safetensors` of Hugging Face's `gpt2`, with its tokenizer (`pip install "uop-nn[gpt2]"`).
+"""Text by GPT-2: `model.safetensors` of Hugging Face's `gpt2`,
+with its tokenizer (`pip install "uop-nn[gpt2]"`).
 
 python examples/gpt2.py model.safetensors --prompt "The compiler said" [--length 40]
 python examples/gpt2.py --random      writes with a small model of random weights: noise, but no download

@@ -1,4 +1,5 @@
-"""A small Llama in mixed precision: bf16 over f32 weights, Muon beside AdamW, several batches a step, an average.
+"""A small Llama in mixed precision: bf16 over f32 weights,
+Muon beside AdamW, several batches a step, an average.
 
 python examples/llama.py [--steps 100]
 """

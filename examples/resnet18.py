@@ -2,7 +2,8 @@
 
 python examples/resnet18.py [weights.safetensors] [--image image.npy] [--side 224]
 
-The weights: `safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), "w.safetensors")`.
+The weights:
+`safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), "w.safetensors")`.
 The image: float32 (3, height, width) in [0, 1].
 """
 

@@ -20,7 +20,8 @@ def compare(
     value: tuple[float, float],
     gradient: tuple[float, float],
 ) -> None:
-    """Values, dtypes, and the gradient of every float operand for the same random gradient of the first result.
+    """Values, dtypes, and the gradient of every float operand
+    for the same random gradient of the first result.
 
     `value` and `gradient` are how far they may be apart: relative, absolute.
     """

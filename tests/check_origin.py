@@ -1,4 +1,6 @@
-"""Fail unless the package NAME is installed from the folder PATH, unchanged, with only its own module (grading)."""
+"""Fail unless the package NAME is installed from the folder PATH,
+unchanged, with only its own module (grading).
+"""
 
 import importlib.util
 import json

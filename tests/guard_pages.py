@@ -2,9 +2,10 @@
 
     PYTHONPATH=tests pytest -p guard_pages packages/uop-codegen-c/tests
 
-What a kernel reads or writes outside of its buffers ends the process by SIGSEGV, at the first byte behind a buffer, or
-with GUARD=start at the last byte before it. So do vectors that reach past the end. Each scratch buffer of a plan has
-pages of its own. Bytes start as 0xA5, so that what is read before it is written is not 0.
+What a kernel reads or writes outside of its buffers ends the process by SIGSEGV, at the first byte behind a
+buffer, or with GUARD=start at the last byte before it. So do vectors that reach past the end. Each scratch
+buffer of a plan has pages of its own. Bytes start as 0xA5,
+so that what is read before it is written is not 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Plant each bug of planted.toml and planted_c.toml in a copy of its package, and show that the suites notice it.
+"""Plant each bug of planted.toml and planted_c.toml in a copy of its package,
+and show that the suites notice it.
 
-The tests that are likely to fail run first, then all that decide for the package, up to the first failure. The exit
-code is 1 where a bug survives or its line is no longer there.
+The tests that are likely to fail run first, then all that decide for the package, up to the first failure.
+The exit code is 1 where a bug survives or its line is no longer there.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def survives(bug: Bug, root: Path) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
         "words", nargs="*", metavar="WORD", help="only bugs whose file or text has one of these"
     )

@@ -1,4 +1,6 @@
-"""Training steps of an MLP and a GPT of odd sizes: prints the bits of each loss. Run under guard pages and sanitizers."""
+"""Training steps of an MLP and a GPT of odd sizes:
+prints the bits of each loss. Run under guard pages and sanitizers.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""How exact the functions of real numbers are as the backend CPU runs them, in vectors: no more off than the docs say.
+"""How exact the functions of real numbers are as the backend CPU runs them,
+in vectors: no more off than the docs say.
 
-The arguments are bit patterns over the whole range: subnormals, both zeros, infinities and NaN are among them. What is
-exact is computed by NumPy in a wider type, f64 for f32 and the long double of x86 for f64.
+The arguments are bit patterns over the whole range: subnormals, both zeros, infinities and NaN are among
+them. What is exact is computed by NumPy in a wider type, f64 for f32 and the long double of x86 for f64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What goes wrong outside of our programs: one line that says what and where, the right exit code, and nothing lost.
+"""What goes wrong outside of our programs:
+one line that says what and where, the right exit code, and nothing lost.
 
 Ctrl-C in training, texts that are too short, and folders that cannot be written stand in test_training.py.
 """
@@ -66,7 +67,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def uopc(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command within this process, where it starts in no time: an exception that leaves it fails the test."""
+    """The command within this process, where it starts in no time:
+    an exception that leaves it fails the test.
+    """
     (command,) = (e for e in entry_points(group="console_scripts") if e.name == "uopc")
     main = command.load()
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,6 @@
-"""An expression of 100,000 nodes: the scheduler cuts it into kernels that a C compiler takes in reasonable time."""
+"""An expression of 100,000 nodes: the scheduler cuts it into
+kernels that a C compiler takes in reasonable time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Two devices in one process: tensors stay where they are, and arrays and lists go to the tensor beside them."""
+"""Two devices in one process: tensors stay where they are,
+and arrays and lists go to the tensor beside them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the two models learn by: gradients against central differences, and optimizer steps against NumPy, in float64.
+"""What the two models learn by: gradients against central differences,
+and optimizer steps against NumPy, in float64.
 
 Everything here runs as compiled kernels, with the optimizer and its freedoms on.
 """

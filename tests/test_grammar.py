@@ -1,4 +1,6 @@
-"""The grammar of `.uir` in docs/uir.md, read from there: the parser knows what it spells, and nothing else."""
+"""The grammar of `.uir` in docs/uir.md, read from there:
+the parser knows what it spells, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +186,9 @@ def outcome(text: str) -> tuple[tuple[UOp, ...], UopError | None]:
 
 
 def check(text: str) -> bool:
-    """Whether a text is read. It is refused at the first line that the grammar does not spell, or before it."""
+    """Whether a text is read. It is refused at the first
+    line that the grammar does not spell, or before it.
+    """
     lines = text.split("\n")
     wrong = next((n for n, line in enumerate(lines, 1) if not LINE.fullmatch(line)), None)
     nodes, error = outcome(text)

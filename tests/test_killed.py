@@ -1,4 +1,6 @@
-"""A run that is killed, at any moment, goes on from its checkpoint and ends with the same weights and the same log."""
+"""A run that is killed, at any moment, goes on from
+its checkpoint and ends with the same weights and the same log.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""The differential net: random programs of Tensor methods, and their gradients, on the CPU and on EMU, bit for bit.
+"""The differential net: random programs of Tensor methods,
+and their gradients, on the CPU and on EMU, bit for bit.
 
-The oracle is the reference interpreter on the graph as the methods built it, which nothing has scheduled, optimized or
-compiled. The backend INTERP runs beside it: where only the CPU differs the code generator is wrong, where both differ
-the scheduler is. The kernels of a program that fails are kept as `.uir`: copied to the folder `tests/kernels` of
-uop-codegen-c, its test_net.py runs them again. Freedoms of arithmetic are off (STRICT=1); test_net_free.py has them on.
+The oracle is the reference interpreter on the graph as the methods built it, which nothing has scheduled,
+optimized or compiled. The backend INTERP runs beside it: where only the CPU differs the code generator is
+wrong, where both differ the scheduler is. The kernels of a program that fails are kept as `.uir`: copied to
+the folder `tests/kernels` of uop-codegen-c, its test_net.py runs them again. Freedoms of arithmetic are off
+(STRICT=1); test_net_free.py has them on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Random programs with the freedoms of arithmetic on, against float64 NumPy, within a bound that is reckoned beside it.
+"""Random programs with the freedoms of arithmetic on,
+against float64 NumPy, within a bound that is reckoned beside it.
 
-Contraction and reassociation change how a sum is rounded. Beside each float64 value stands a bound of the distance that
-any order of f32 operations can have from it, by running error analysis (Higham, Accuracy and Stability of Numerical
-Algorithms, chapter 3): each step adds what it makes of the errors of its operands, and half a unit in the last place
-for each rounding of its own. No step compares or truncates, so that a small error stays small.
+Contraction and reassociation change how a sum is rounded. Beside each float64 value stands a bound of the
+distance that any order of f32 operations can have from it, by running error analysis (Higham, Accuracy and
+Stability of Numerical Algorithms, chapter 3): each step adds what it makes of the errors of its operands, and
+half a unit in the last place for each rounding of its own.
+No step compares or truncates, so that a small error stays small.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ def negated(x: Near) -> Near:
 
 
 def smooth(function: Callable[[Array], Array], slope: float, roundings: float) -> Callable[[Near], Near]:
-    """A function with values below 2 and a slope that is nowhere steeper, computed with some roundings of 2."""
+    """A function with values below 2 and a slope that is nowhere steeper,
+    computed with some roundings of 2.
+    """
 
     def step(x: Near) -> Near:
         value = function(x.value)

@@ -1,7 +1,8 @@
-"""Every op has its cell in every column: a row, a meaning, an index map, an interval, a text in C, a gradient.
+"""Every op has its cell in every column: a row, a meaning,
+an index map, an interval, a text in C, a gradient.
 
-A package may keep its cells as it likes, so each is asked for by what it does, through public names. An op that has
-none in a column stands in a table here, with the reason.
+A package may keep its cells as it likes, so each is asked for by what it does, through public names. An op
+that has none in a column stands in a table here, with the reason.
 """
 
 from __future__ import annotations

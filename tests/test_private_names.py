@@ -1,7 +1,8 @@
 """A package uses only the public names of the packages below it: those in the `__all__` of their `__init__`.
 
 Those names are the contract that a package put in place of ours must meet. The check reads source, so that it
-sees lazy imports and imports under TYPE_CHECKING too. The suites of packages are held to it for other packages.
+sees lazy imports and imports under TYPE_CHECKING too.
+The suites of packages are held to it for other packages.
 """
 
 import ast
@@ -29,7 +30,9 @@ def public_names(init: str) -> set[str]:
 
 
 def defined_privately(tree: ast.AST) -> set[str]:
-    """The names with one leading underscore that a module gives to something: variable, attribute, function, slot."""
+    """The names with one leading underscore that a module gives to something:
+    variable, attribute, function, slot.
+    """
     names = set()
     for node in ast.walk(tree):
         match node:

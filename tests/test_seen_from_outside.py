@@ -1,4 +1,6 @@
-"""What a user sees: the kernels printed, what is compiled again and what is not, one call a step, memory that goes."""
+"""What a user sees: the kernels printed, what is compiled again and what is not,
+one call a step, memory that goes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Indexing, gather, scatter, masks and sorting beside PyTorch: values, dtypes, gradients and what is refused."""
+"""Indexing, gather, scatter, masks and sorting beside PyTorch:
+values, dtypes, gradients and what is refused.
+"""
 
 from __future__ import annotations
 

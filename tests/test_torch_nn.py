@@ -79,7 +79,8 @@ def test_optimizers(ours: type[Optimizer], theirs: str, options: dict[str, Any])
         reference.zero_grad()
         (q - torch.tensor(TARGET)).square().sum().backward()
         reference.step()
-    # PyTorch computes the orthogonal matrix of Muon, whose elements are below 1, in bf16: 8 bits, times 6 rates
+    # PyTorch computes the orthogonal matrix of Muon,
+    # whose elements are below 1, in bf16: 8 bits, times 6 rates
     atol = 6 * 0.05 * 2 * 2**-7 if ours is Muon else 1e-6
     np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol=1e-5, atol=atol)
 
@@ -240,7 +241,9 @@ def test_models_train_as_those_of_pytorch(kind: str) -> None:
 
 
 def test_mixed_precision_trains_as_in_pytorch() -> None:
-    """bf16 over weights of f32, beside autocast, which rounds in other places: the losses are near each other."""
+    """bf16 over weights of f32, beside autocast,
+    which rounds in other places: the losses are near each other.
+    """
     torch.manual_seed(0)
     small = Gpt2Config(11, 8, 2, 16, 2)
     ours, theirs = Gpt2(small), torch_models["gpt2"](torch, small)

@@ -1,4 +1,6 @@
-"""Convolutions, pooling, resizing, padding and running folds beside PyTorch, values and gradients, in float64."""
+"""Convolutions, pooling, resizing, padding and running folds beside PyTorch,
+values and gradients, in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The main jobs, as a user runs them: `uopc train` and `uopc sample`, from the shell, on kernels that we compile."""
+"""The main jobs, as a user runs them: `uopc train` and `uopc sample`,
+from the shell, on kernels that we compile.
+"""
 
 from __future__ import annotations
 

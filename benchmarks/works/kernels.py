@@ -49,7 +49,9 @@ def elements(
     shape: tuple[int, ...] = LARGE,
     written: float = 1.0,
 ) -> Work:
-    """A function of one large array; `written` is how many results there are for each element that is read."""
+    """A function of one large array; `written` is how many
+    results there are for each element that is read.
+    """
     size = 4.0 * np.prod(shape)
     text = f"{name} {'x'.join(map(str, shape))}"
     return Work(text, on_arrays(lambda: arrays(shape), ours, theirs, None, out), 0.0, size * (1 + written))

@@ -23,7 +23,9 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True)
 class Work:
-    """What is timed: for each side, what makes its run; and what the definition multiplies, adds, reads and writes."""
+    """What is timed: for each side, what makes its run;
+    and what the definition multiplies, adds, reads and writes.
+    """
 
     name: str
     sides: Mapping[str, Callable[[], Run]]

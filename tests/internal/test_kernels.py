@@ -1,8 +1,10 @@
-"""The kernels of the example models are those of kernels.json: whoever changes their C sees which, and says so.
+"""The kernels of the example models are those of kernels.json:
+whoever changes their C sees which, and says so.
 
-It stands for no result: a change of text may be right. Run as a script, it shows the texts or writes the file anew:
+It stands for no result: a change of text may be right.
+Run as a script, it shows the texts or writes the file anew:
 
-    python tests/internal/test_kernels.py --c FOLDER      the C of each kernel, to compare before and after a change
+    python tests/internal/test_kernels.py --c FOLDER      the C of each kernel, to compare two versions
     python tests/internal/test_kernels.py                 kernels.json, for the kernels as they are now
 
 The machine is given, so that the texts are the same on any. Grading leaves this folder out.

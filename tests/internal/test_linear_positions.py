@@ -1,4 +1,5 @@
-"""What is made of masks over positions is linear in generated code: gather, scatter, assignments, their gradients, sorting.
+"""What is made of masks over positions is linear in generated code:
+gather, scatter, assignments, their gradients, sorting.
 
 The loops of each kernel are counted: one over all pairs of positions and places would show at once.
 """
@@ -66,7 +67,8 @@ def slope(function: Callable[..., Tensor], *given: Tensor) -> tuple[Tensor, ...]
     return function(*given).gradient(*given, seed=new(*function(*given).shape))
 
 
-#: Kernels (positions from the end are counted from the front in one of their own), and iterations for each of N elements.
+#: Kernels (positions from the end are counted from the front in one of their own),
+#: and iterations for each of N elements.
 CASES: dict[str, tuple[Callable[[], Tensor | tuple[Tensor, ...]], int, int]] = {
     "positions": (lambda: x()[at()], 1, 1),
     "two tensors": (lambda: new(N, 3)[at(), at()], 1, 1),

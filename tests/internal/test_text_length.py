@@ -1,4 +1,5 @@
-"""The C of a function of elements is at most 20 KB, and that of its gradient: in each float type, of few axes or many.
+"""The C of a function of elements is at most 20 KB,
+and that of its gradient: in each float type, of few axes or many.
 
 Where it is more, docs/limits.md says so.
 """
@@ -34,7 +35,9 @@ LONG = ("tan", "erfinv", "lgamma", "digamma", "cos", "sin", "softmax", "logaddex
 
 
 def operands(name: str) -> int | None:
-    """How many more tensors of floats a method takes to give a tensor of their shape; None where it gives none."""
+    """How many more tensors of floats a method takes to give a tensor of their shape;
+    None where it gives none.
+    """
     if name.startswith("_") or not inspect.isfunction(inspect.getattr_static(Tensor, name)):
         return None
     x = Tensor.full((2, 3), 0.5)

@@ -120,7 +120,8 @@ def same_bits() -> Callable[[Array, Array], None]:
 
 @pytest.fixture(scope="session")
 def kept(pytestconfig: pytest.Config) -> Keeper:
-    """A context in which a kernel whose test fails is kept as `.uir`, under a name and with the seed of its inputs.
+    """A context in which a kernel whose test fails is kept as `.uir`,
+    under a name and with the seed of its inputs.
 
     What is copied from there to the folder `kernels` is run with the other tests, by test_net.py.
     """

@@ -1,4 +1,6 @@
-"""Every access is proved in range, guarded, or refused: with the node, the interval of its position, and the memory's size."""
+"""Every access is proved in range, guarded, or refused:
+with the node, the interval of its position, and the memory's size.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ from uop_ir import AddrSpace, AxisType, DType, Ops, UOp, call_params, dtypes, in
 
 
 def matmul(rows: int, columns: int, inner: int) -> UOp:
-    """x @ w.T: both operands are contiguous along the reduction. Ranges: 0 rows, 1 columns, 2 the reduction."""
+    """x @ w.T: both operands are contiguous along the reduction.
+    Ranges: 0 rows, 1 columns, 2 the reduction.
+    """
     x, w = UOp.param(1, rows * inner, dtypes.i32), UOp.param(2, columns * inner, dtypes.i32)
     shape = (rows, columns, inner)
     product = x.reshape((rows, 1, inner)).expand(shape) * w.reshape((1, columns, inner)).expand(shape)

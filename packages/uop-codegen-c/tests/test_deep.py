@@ -1,4 +1,6 @@
-"""Deep expressions: the text is short lines, which a C compiler takes in a time in proportion to their number."""
+"""Deep expressions: the text is short lines,
+which a C compiler takes in a time in proportion to their number.
+"""
 
 from __future__ import annotations
 

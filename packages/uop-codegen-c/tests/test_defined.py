@@ -1,4 +1,5 @@
-"""What C leaves undefined or to the compiler has the one meaning of the IR: in scalars, in vectors, and with constants.
+"""What C leaves undefined or to the compiler has the one meaning of the IR:
+in scalars, in vectors, and with constants.
 
 Every pair of 8-bit integers; of wider ones the edges. The session `sanitize` runs this under UBSan as well.
 """
@@ -68,7 +69,9 @@ def test_a_constant_on_the_right(
 
 
 def floats(dtype: DType) -> Array:
-    """All patterns of 16 bits; of wider types what lies around the edges of integers, and what is no number."""
+    """All patterns of 16 bits; of wider types what lies around the edges of integers,
+    and what is no number.
+    """
     if dtype.bits == 16:
         return np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
     powers = [0.0, *(2.0**p for p in (-149, -1, 0, 1, 7, 8, 15, 16, 31, 32, 53, 62, 63, 64, 65, 127))]
@@ -108,7 +111,9 @@ SPECIAL = (0.0, 1.0, 2.5, 3.0, 1e-7, 6e4, np.inf, np.nan)
 def test_floats_and_truths(
     run_cpu: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None], dtype: DType
 ) -> None:
-    """Zeros with their signs, NaN on either side, truths as numbers: all pairs of special values, bit for bit."""
+    """Zeros with their signs, NaN on either side, truths as numbers:
+    all pairs of special values, bit for bit.
+    """
     row = np.array([*SPECIAL, *(-s for s in SPECIAL)]).astype(dtype.numpy)
     given = [a.reshape(-1) for a in np.meshgrid(row, row)]
     given.append(np.arange(len(given[0])) % 3 == 0)
@@ -137,7 +142,9 @@ def test_floats_and_truths(
 
 @pytest.mark.parametrize("opt", [0, 1])
 def test_strict_sums_round_as_written(run_cpu: Callable[..., Any], opt: int) -> None:
-    """A product is rounded before it is added; a sum goes from left to right, from +0.0, if it is of one element too."""
+    """A product is rounded before it is added;
+    a sum goes from left to right, from +0.0, if it is of one element too.
+    """
     rng = np.random.default_rng(0)
     x, y, z = (rng.standard_normal(64).astype(np.float32) for _ in range(3))
     memory = [UOp.param(4 + slot, 64, dtypes.f32) for slot in range(3)]

@@ -1,4 +1,6 @@
-"""The same graph gives the same bytes in every process, whatever was built there before, and in whatever order."""
+"""The same graph gives the same bytes in every process,
+whatever was built there before, and in whatever order.
+"""
 
 from __future__ import annotations
 

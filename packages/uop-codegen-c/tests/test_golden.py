@@ -153,7 +153,9 @@ def test_two_memories_are_exchanged_in_place(run_cpu: Callable[..., Any], size: 
 
 @pytest.mark.parametrize("size", [3, 64, 100])
 def test_one_memory_as_two_arguments(cpu: CpuBackend, size: int) -> None:
-    """The pointers of a kernel are not restrict: where each element is read before it is written, all is as ever."""
+    """The pointers of a kernel are not restrict:
+    where each element is read before it is written, all is as ever.
+    """
     params = tuple(UOp.param(slot, size, dtypes.f32) for slot in range(3))
     body = UOp.sink(params[0].store((params[1] * 2.0 + params[2]).maximum(params[1])))
     assert "restrict" not in generate(body, Freedoms()).text

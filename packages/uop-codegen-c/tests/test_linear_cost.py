@@ -1,4 +1,6 @@
-"""What is made of masks and REDUCE without quadratic cost: counters, prefix sums, picked and scattered elements."""
+"""What is made of masks and REDUCE without quadratic cost:
+counters, prefix sums, picked and scattered elements.
+"""
 
 from __future__ import annotations
 
@@ -364,7 +366,9 @@ def test_what_looks_like_a_prefix_has_the_bits_of_the_graph(
 
 
 def test_sums_of_segments_of_rows(run_cpu: Callable[..., Any]) -> None:
-    """What is added in the inner loop is read again each time, though its place does not depend on that loop."""
+    """What is added in the inner loop is read again each time,
+    though its place does not depend on that loop.
+    """
     values, count, width = 7, 30, 12
     at, g = param(1, (count,), I32), param(2, (count, width), I32)
     shape = (values, count, width)
@@ -408,7 +412,9 @@ def test_a_scatter_by_a_type_that_does_not_hold_all_values(run_cpu: Callable[...
 
 
 def test_a_fold_of_what_the_loop_itself_stores_stays_where_it_is() -> None:
-    """Loops written by hand: each sum reads what those before it have stored. A walk would begin with all of it zero."""
+    """Loops written by hand: each sum reads what those before it have stored.
+    A walk would begin with all of it zero.
+    """
     out, at = UOp.param(0, 6, I32), UOp.param(1, 6, I32)
     v, n = UOp.range(6, 0, AxisType.LOOP), UOp.range(6, 1, AxisType.REDUCE)
     chosen = at.index(n).load().eq(v.cast(I32)).where(out.index(n).load(), 0)

@@ -1,4 +1,6 @@
-"""Constants in C have the bits that they have in the graph: every kind of float, and the edges of every integer."""
+"""Constants in C have the bits that they have in the graph:
+every kind of float, and the edges of every integer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ COUNT = 160
 
 
 def patterns(dtype: DType) -> list[int]:
-    """Zeros, denormals, the edges of all binades, infinities, NaNs of either kind with payloads; and random ones."""
+    """Zeros, denormals, the edges of all binades, infinities,
+    NaNs of either kind with payloads; and random ones.
+    """
     exponents, fraction = FLOATS[dtype]
     top = (1 << exponents) - 1
     edges = [0, 1, 1 << (fraction - 1), (1 << fraction) - 1]

@@ -68,7 +68,9 @@ def test_every_pattern_keeps_its_bits_and_nan_is_canonical(dtype: DType, run_cpu
 
 
 def nearest(value: Fraction, values: list[float]) -> float:
-    """The finite value of a type nearest to a fraction, ties to the even pattern; infinity past the last half step."""
+    """The finite value of a type nearest to a fraction,
+    ties to the even pattern; infinity past the last half step.
+    """
     place = bisect(values, float(value))
     around = [i for i in range(place - 2, place + 3) if 0 <= i < len(values)]
     best = min(around, key=lambda i: (abs(Fraction(values[i]) - value), i % 2))
@@ -106,7 +108,9 @@ def test_a_wider_type_rounds_once(dtype: DType, source: DType, run_cpu: Callable
 
 @pytest.mark.parametrize("opt", [0, 1])
 def test_f32_as_bf16(opt: int, run_cpu: Callable[..., Any]) -> None:
-    """Every upper half of an f32 with lower halves about the middle, by itself and as a vector, against ml_dtypes."""
+    """Every upper half of an f32 with lower halves about the middle,
+    by itself and as a vector, against ml_dtypes.
+    """
     low = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
     given = ((PATTERNS.astype(np.uint32) << 16)[:, None] | low).reshape(-1).view(np.float32)
     with override(settings, opt=opt):
@@ -118,7 +122,9 @@ def test_f32_as_bf16(opt: int, run_cpu: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("opt", [0, 1])
 def test_f32_as_f16(opt: int, run_cpu: Callable[..., Any]) -> None:
-    """Every upper half of an f32 with lower halves about each middle, by itself and as a vector, against NumPy."""
+    """Every upper half of an f32 with lower halves about each middle,
+    by itself and as a vector, against NumPy.
+    """
     low = (np.arange(8, dtype=np.uint32) << 13)[:, None] | np.array([0, 1, 0x1000, 0x1FFF], np.uint32)
     given = ((PATTERNS.astype(np.uint32) << 16)[:, None] | low.reshape(-1)).reshape(-1).view(np.float32)
     with override(settings, opt=opt):

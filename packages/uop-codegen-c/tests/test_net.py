@@ -1,8 +1,8 @@
 """The differential net: random tensor graphs on the CPU and on the interpreter, bit for bit.
 
-With the freedoms off, the kernel's result is that of the graph. With them, it is that of the linear program that the
-optimizer made of the graph, run by the interpreter. A kernel that fails is kept as `.uir`; those in the folder `kernels`
-failed once, and are run again.
+With the freedoms off, the kernel's result is that of the graph. With them, it is that of the linear program
+that the optimizer made of the graph, run by the interpreter. A kernel that fails is kept as `.uir`; those in
+the folder `kernels` failed once, and are run again.
 """
 
 from __future__ import annotations
@@ -255,7 +255,9 @@ def test_free_kernels_have_the_bits_of_their_linear_program(
 
 
 def random_schedule(random: Random, root: UOp, free: Freedoms, most: int) -> Schedule:
-    """Random actions that are legal one after another on a program at loop level; most that are tried are not."""
+    """Random actions that are legal one after another on a program at loop level;
+    most that are tried are not.
+    """
     actions: list[Action] = []
     for _ in range(8 * most):
         ranges = [n for n in root.toposort() if n.op is Ops.RANGE]

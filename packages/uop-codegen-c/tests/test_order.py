@@ -1,4 +1,6 @@
-"""Where values stand in a linear program: as far outside as they can, computed once, in an order that the graph says."""
+"""Where values stand in a linear program: as far outside as they can,
+computed once, in an order that the graph says.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,9 @@ def test_nothing_is_computed_twice_at_one_position() -> None:
 
 
 def test_a_store_waits_for_no_read_that_nothing_needs() -> None:
-    """All but the first element is written over: a loop of its own for these reads nothing of what was there."""
+    """All but the first element is written over:
+    a loop of its own for these reads nothing of what was there.
+    """
     old, new = UOp.param(0, 7, dtypes.f64), UOp.param(1, 6, dtypes.f64)
     inside = UOp.const(dtypes.bool, True).reshape((1,)).expand((6,)).pad(((1, 0),))
     body = UOp.sink(old.store(inside.where(new.pad(((1, 0),)), old)))

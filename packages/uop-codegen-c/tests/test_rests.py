@@ -1,4 +1,6 @@
-"""The schedule that is chosen for a reduction makes vectors of all of it: of what is left of vectors too. Week 6."""
+"""The schedule that is chosen for a reduction makes vectors of all of it:
+of what is left of vectors too. Week 6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Scalar arguments of every type reach a kernel with all their bits, whatever kind of Python number is given."""
+"""Scalar arguments of every type reach a kernel with all their bits,
+whatever kind of Python number is given.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def kernel(*types: DType) -> UOp:
 
 
 def in_memory(dtype: DType, value: Any) -> Array:
-    """NumPy's own conversion; integers wrap. To bf16 it rounds twice: the nearest of three neighbours is right."""
+    """NumPy's own conversion; integers wrap. To bf16 it rounds twice:
+    the nearest of three neighbours is right.
+    """
     if dtype.is_int:
         return np.array([int(value) % (1 << dtype.bits)], f"u{dtype.itemsize}").view(dtype.numpy)
     with np.errstate(over="ignore"):

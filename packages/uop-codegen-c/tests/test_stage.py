@@ -1,4 +1,6 @@
-"""STAGE: what is filled once and read at several positions, in the loops that its value needs and no others."""
+"""STAGE: what is filled once and read at several positions,
+in the loops that its value needs and no others.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,9 @@ def test_a_symbolic_axis_of_scratch_has_its_greatest_size(
 def test_a_copy_of_a_fill_sums_up_its_own_row(
     run_scheduled: Callable[..., Any], run_interp: Callable[..., Any], same_bits: Callable[..., None]
 ) -> None:
-    """Three rows side by side have scratch each, and one loop that sums up all three, until each fill gets its own."""
+    """Three rows side by side have scratch each,
+    and one loop that sums up all three, until each fill gets its own.
+    """
     x = local(param(1, 3, 4, 8).reduce(Ops.ADD, 1))
     body, copies = kernel(x + x.flip((False, True))), Schedule.parse("retype 0 upcast")
     *_, (_, root) = stages(body, PLAIN, schedule=copies)

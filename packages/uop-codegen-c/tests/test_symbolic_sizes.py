@@ -71,7 +71,9 @@ def softmax() -> UOp:
 
 
 def turned() -> UOp:
-    """Both axes of all rows but the last, from behind: the sizes cancel where the position is least and greatest."""
+    """Both axes of all rows but the last, from behind:
+    the sizes cancel where the position is least and greatest.
+    """
     rows = matrix(1, (41, 80), N + 1, N * 2).shrink(((0, N), (0, N * 2)))
     return UOp.sink(matrix(0, (80, 40), N * 2, N).store(rows.flip((True, True)).permute((1, 0))))
 

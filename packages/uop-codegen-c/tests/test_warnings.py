@@ -1,4 +1,6 @@
-"""What a compiler warns of is an error under CHECK=1: gcc and clang have nothing to say of what each alone looks for."""
+"""What a compiler warns of is an error under CHECK=1:
+gcc and clang have nothing to say of what each alone looks for.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,16 @@ def folded_away() -> UOp:
 
 
 def masked_copies() -> UOp:
-    """Of four elements one is a sum, and the others, copies of the same loop, are 0: nobody reads what these fold."""
+    """Of four elements one is a sum, and the others,
+    copies of the same loop, are 0: nobody reads what these fold.
+    """
     return stored(UOp.param(1, 8, dtypes.u32).reshape((1, 8)).reduce(Ops.ADD, 1).pad(((2, 1),)))
 
 
 def masked_lanes() -> list[UOp]:
-    """Lanes that are left out would stand outside of an array, as gcc says where it does not see that they are."""
+    """Lanes that are left out would stand outside of an array,
+    as gcc says where it does not see that they are.
+    """
     return [read_uir(path).root for path in sorted(KERNELS.glob("masked_lanes*.uir"))]
 
 

@@ -68,7 +68,9 @@ def assert_same_bits(got: Array, want: Array) -> None:
 
 @pytest.fixture(scope="session")
 def check(run_cuda: Runner, run_interp: Runner) -> Callable[..., CudaSource]:
-    """Assert that a kernel with exact freedoms is the interpreter's, on arrays made for it; gives its text."""
+    """Assert that a kernel with exact freedoms is the interpreter's,
+    on arrays made for it; gives its text.
+    """
 
     def run(body: UOp, *scalars: float, seed: int = 0, **options: Any) -> CudaSource:
         source = generate(body, **options)

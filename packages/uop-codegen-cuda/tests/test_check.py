@@ -31,7 +31,9 @@ def one_warp(body: str, memory: str = "float *y, const float *x", size: int = 40
 
 
 def sectors(places: Integers, size: int) -> tuple[int, int]:
-    """Of accesses of `size` bytes at these bytes: the sectors of 32 that they touch, and how few could hold them."""
+    """Of accesses of `size` bytes at these bytes:
+    the sectors of 32 that they touch, and how few could hold them.
+    """
     touched = (places[:, None] + np.arange(size)).reshape(-1)
     return len(np.unique(touched // 32)), -(-len(np.unique(touched)) // 32)
 
@@ -137,7 +139,9 @@ def test_a_generated_kernel_with_scalars() -> None:
 
 
 class Page(HTMLParser):
-    """A page: the tags that are open at its end, the texts of its cells row by row, and what it loads from elsewhere."""
+    """A page: the tags that are open at its end,
+    the texts of its cells row by row, and what it loads from elsewhere.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()

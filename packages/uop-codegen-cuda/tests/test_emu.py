@@ -1,4 +1,6 @@
-"""The emulator on kernels written by hand: barriers, shuffles, orders of threads; and the backend EMU on plans."""
+"""The emulator on kernels written by hand: barriers,
+shuffles, orders of threads; and the backend EMU on plans.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def test_part_of_a_warp_meets_alone(run_cuda: Run) -> None:
 
 
 def test_a_race_shows_in_some_orders_only(run_cuda: Run) -> None:
-    """Each thread reads what the one before it wrote, without a barrier: only ascending order has it there."""
+    """Each thread reads what the one before it wrote,
+    without a barrier: only ascending order has it there.
+    """
     body = """    __shared__ float part[64];
     part[t] = x[t];
     y[t] = t == 0 ? 0.0f : part[t - 1];"""

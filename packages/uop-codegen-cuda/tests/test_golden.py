@@ -253,8 +253,8 @@ const float *__restrict__ data1) {
     }
 }
 """
-#: Bytes of shared memory: 16 rows of 32 and 2 elements, and of 64 and 16; a float for each of four warps twice, at multiples
-#: of 64.
+#: Bytes of shared memory: 16 rows of 32 and 2 elements, and of 64 and 16;
+#: a float for each of four warps twice, at multiples of 64.
 SHARED = {"matmul": 16 * (34 + 80) * 4, "divide_rows": 64 + 4 * 4}
 
 

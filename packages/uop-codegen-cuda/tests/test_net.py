@@ -1,4 +1,6 @@
-"""The net: random kernels as CUDA text, run on the CPU, equal the interpreter bit for bit, and do nothing wrong."""
+"""The net: random kernels as CUDA text, run on the CPU,
+equal the interpreter bit for bit, and do nothing wrong.
+"""
 
 from __future__ import annotations
 

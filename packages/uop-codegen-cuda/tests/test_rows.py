@@ -1,4 +1,6 @@
-"""Reductions that threads share: values against NumPy, and what the checker says of their shuffles and barriers."""
+"""Reductions that threads share: values against NumPy,
+and what the checker says of their shuffles and barriers.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def filled(source: CudaSource) -> list[Array]:
 @needs_gxx
 @pytest.mark.parametrize("rows", [(3,), (2, 5)], ids=str)
 def test_rows_of_any_length(rows: tuple[int, ...]) -> None:
-    """Sums and products within a bound of those in f64, which each order of the terms keeps; the others exactly."""
+    """Sums and products within a bound of those in f64,
+    which each order of the terms keeps; the others exactly.
+    """
     cases = [(n, name) for n in LENGTHS for name in FOLDS]
     random = np.random.default_rng(0)
     inputs = [(1 + 0.01 * random.standard_normal((*rows, n))).astype(np.float32) for n, _ in cases]
@@ -213,7 +217,9 @@ def test_the_sum_of_everything(shape: tuple[int, ...]) -> None:
 
 @needs_gxx
 def test_all_threads_have_the_same_of_zeros_and_nans() -> None:
-    """Of 0.0 and -0.0 the greatest is either, but the same in all places of a row; a NaN is found wherever it is."""
+    """Of 0.0 and -0.0 the greatest is either, but the same in all places of a row;
+    a NaN is found wherever it is.
+    """
     rows, length = 4, 300
     x = np.random.default_rng(5).choice([0.0, -0.0], (rows, length)).astype(np.float32)
     x[2, 217] = np.nan
@@ -326,8 +332,9 @@ def test_a_planted_bug_is_reported(before: str, after: str, kind: str) -> None:
 
 @needs_gxx
 def test_what_a_softmax_moves() -> None:
-    """A row of 512 has 64 sectors: three walks through it, and it is stored. Where a thread computes an output alone,
-    each of 16 warps walks through it twice, an element at a time."""
+    """A row of 512 has 64 sectors: three walks through it, and it is stored. Where a thread computes an
+    output alone, each of 16 warps walks through it twice, an element at a time.
+    """
 
     def sectors(source: CudaSource) -> int:
         costs = check_kernel(source, filled(source)).costs

@@ -1,4 +1,6 @@
-"""Operands of products in shared memory: the interpreter's bits in every order, no race, and no barrier too many."""
+"""Operands of products in shared memory: the interpreter's bits in every order,
+no race, and no barrier too many.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,9 @@ def test_nothing_races_and_no_barrier_is_redundant(name: str) -> None:
 @settings(max_examples=max(3, settings().max_examples // 20))
 @given(seed=st.integers(0, 2**32))
 def test_random_products(check: Check, seed: int) -> None:
-    """Of any sizes, in any order of their axes, with something made of them: staged or not, bit for bit, and clean."""
+    """Of any sizes, in any order of their axes, with something made of them:
+    staged or not, bit for bit, and clean.
+    """
     random = Random(seed)  # noqa: S311  a test's numbers
     m, n, k = (random.randint(1, 100) for _ in range(3))
     batch = tuple(random.randint(1, 3) for _ in range(random.choice((0, 0, 1, 2))))
@@ -160,7 +164,9 @@ def test_a_contracted_product_is_fused_and_near(run_cuda: Runner) -> None:
 
 
 def moved(source: CudaSource) -> dict[tuple[str, str], tuple[int, int]]:
-    """What all blocks of a product move by space and direction, and the ideal: what one does, as all do the same."""
+    """What all blocks of a product move by space and direction,
+    and the ideal: what one does, as all do the same.
+    """
     blocks = prod(int(n.value) for n in source.grid)
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for c in check_kernel(replace(source, grid=(index(1),) * 3), filled(source)).costs:
@@ -170,9 +176,10 @@ def moved(source: CudaSource) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 def test_what_a_product_of_256_x_256_moves() -> None:
-    """A thread for each sum: in each of 256 terms a warp loads 1 sector of one operand and 4 of the other. Staged: 16
-    blocks load 16 times 2 x 64 x 16 elements, 8 a sector. Rows of 64 without padding are stored in one bank, and read
-    without conflicts."""
+    """A thread for each sum: in each of 256 terms a warp loads 1 sector of one operand and 4 of the other.
+    Staged: 16 blocks load 16 times 2 x 64 x 16 elements, 8 a sector. Rows of 64 without padding are stored in
+    one bank, and read without conflicts.
+    """
     body = matmul(256, 256, 256)
     direct = generate(body, EXACT, schedule=Schedule.parse("retype 0 global; retype 1 local"))
     assert moved(direct)["global", "load"] == (2048 * 256 * 5, 2048 * 256 * 5)
@@ -224,12 +231,15 @@ def test_a_long_expression_leaves_room_for_fewer_sums(check: Check) -> None:
 
 
 def test_rows_are_padded_where_unpadded_ones_conflict() -> None:
-    """Of rows of 64 elements, one a lane is stored in one bank; an operand that is contiguous along them needs none."""
+    """Of rows of 64 elements, one a lane is stored in one bank;
+    an operand that is contiguous along them needs none.
+    """
     stages = re.findall(r"stage (\d) \([^)]*\)( \d+)?", str(staging(matmul(64, 64, 32), EXACT)))
     assert stages == [("1", " 2"), ("2", " 16")]
 
 
-#: A product of 32 x 32 with 32 terms: 8 x 8 threads, each of 4 x 4 sums; steps of 8; what stages comes behind it.
+#: A product of 32 x 32 with 32 terms: 8 x 8 threads,
+#: each of 4 x 4 sums; steps of 8; what stages comes behind it.
 TILE = "split 0 8 local; retype 3 upcast; split 1 8 local; retype 5 upcast; split 2 8 reduce; reorder (4, 6, 3, 5); "
 
 
@@ -332,7 +342,9 @@ def test_a_schedule_of_another_type_is_refused(schedule: Any) -> None:
 
 
 def test_many_products_are_staged_where_the_first_dimension_holds_them() -> None:
-    """One tile a product, so that the batch is the only axis of blocks; with more tiles it is not the first."""
+    """One tile a product, so that the batch is the only axis of blocks;
+    with more tiles it is not the first.
+    """
     source = generate(batched(65536, 32, 32, 32), EXACT)
     assert source.text.count("__shared__") == 2
     assert [n.value for n in source.grid] == [65536, 1, 1]

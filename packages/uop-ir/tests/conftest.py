@@ -164,7 +164,9 @@ def _value(draw: st.DrawFn, dtype: DType, memory: list[UOp], ranges: list[UOp]) 
 
 
 def _nest(draw: st.DrawFn, first: int, slot: int, reduces: bool) -> tuple[UOp, list[UOp]]:
-    """A store in up to three loops of numbers from `first` on; the loops are open. With `reduces`, of a fold."""
+    """A store in up to three loops of numbers from `first` on;
+    the loops are open. With `reduces`, of a fold.
+    """
     dtype = draw(st.sampled_from([d for d in MEMORY if d is not dtypes.bool]))
     sizes = [index(draw(SIZES)), UOp.variable("n", 1, 4)]
     ranges = [

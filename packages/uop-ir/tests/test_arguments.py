@@ -1,4 +1,6 @@
-"""Python arguments that are of no use: each is refused by our error, which shows the value and says the remedy."""
+"""Python arguments that are of no use: each is refused by our error,
+which shows the value and says the remedy.
+"""
 
 import re
 from collections.abc import Callable, Iterator

@@ -139,7 +139,9 @@ def check(
 
 
 def as_body(root: UOp) -> tuple[UOp, int]:
-    """A random graph as a kernel: its values go to the first PARAMs, its leaves are the PARAMs behind them."""
+    """A random graph as a kernel: its values go to the first PARAMs,
+    its leaves are the PARAMs behind them.
+    """
     values = [v for v in (root.src if root.op is Ops.SINK else (root,)) if v.dtype is not dtypes.index]
     leaves = [n for n in toposort(values) if n.op in (Ops.BUFFER, Ops.PARAM)]
     mapping = {n: UOp.param(len(values) + i, n.arg.size, n.dtype) for i, n in enumerate(leaves)}

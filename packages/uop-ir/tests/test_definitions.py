@@ -163,7 +163,9 @@ def argument_samples(op: Ops, dtype: DType, count: int) -> npt.NDArray[Any]:
 
 
 def close_to_turns() -> npt.NDArray[Any]:
-    """Numerators of the continued fraction of pi, times powers of 2: floats that lie next to multiples of it."""
+    """Numerators of the continued fraction of pi, times powers of 2:
+    floats that lie next to multiples of it.
+    """
     rest, before, last, out = Fraction(pi(400), 1 << 400), 0, 1, []
     while last < 1 << 53:
         whole = rest.numerator // rest.denominator

@@ -1,4 +1,6 @@
-"""Edges of the semantics where a small mistake would otherwise go unseen: midpoints, widths, orders of axes."""
+"""Edges of the semantics where a small mistake would otherwise go unseen:
+midpoints, widths, orders of axes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from uop_ir import (
 @pytest.mark.parametrize("rest", [-1, 0, 1])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_integers_near_a_midpoint_of_bf16(rest: int, sign: int) -> None:
-    """Between 2**60 and 2**60 + 2**53 lies no bf16. Half way, the even one wins; a bit more or less decides."""
+    """Between 2**60 and 2**60 + 2**53 lies no bf16.
+    Half way, the even one wins; a bit more or less decides.
+    """
     low, step = 1 << 60, 1 << 53
     value = sign * (low + step // 2 + rest)
     got = fold(Ops.CAST, dtypes.bf16, [Const(dtypes.i64, value)]).value

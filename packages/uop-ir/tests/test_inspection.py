@@ -1,4 +1,6 @@
-"""What people look at: one line, a tree, DOT and SVG; bounded, the same in every process, and of any graph."""
+"""What people look at: one line, a tree, DOT and SVG;
+bounded, the same in every process, and of any graph.
+"""
 
 import re
 import subprocess

@@ -205,7 +205,9 @@ def test_an_output_is_a_copy() -> None:
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16, dtypes.i16], ids=str)
 @pytest.mark.parametrize("shape", [(40,), (3, 40), (40, 3)])
 def test_a_long_maximum_keeps_the_first_of_equal_zeros(dtype: DType, shape: tuple[int, ...]) -> None:
-    """The oracle is the fold, written out in Python; -inf and rows of one kind of zero are among the values."""
+    """The oracle is the fold, written out in Python;
+    -inf and rows of one kind of zero are among the values.
+    """
     rng = np.random.default_rng(5)
     floats = [-np.inf, -1.0, -0.0, 0.0, 2.0, np.nan] if dtype.is_float else [-9, 0, 4]
     for kinds in range(1, len(floats) + 1):
@@ -552,7 +554,9 @@ def test_memory_must_be_given_as_contiguous_arrays() -> None:
 
 
 def outcome(program: UOp | Sequence[UOp]) -> dict[UOp, bytes] | type[UopError] | None:
-    """The bytes that a program leaves in its memory, or the error of ours; None for one that does not name its node."""
+    """The bytes that a program leaves in its memory, or the error of ours;
+    None for one that does not name its node.
+    """
     nodes = program.toposort() if isinstance(program, UOp) else program
     memory = {}
     for node in nodes:
@@ -578,7 +582,9 @@ def test_random_loops_run_or_leave_their_bounds(data: st.DataObject, loops: Any)
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_linear_program_does_what_its_graph_does(data: st.DataObject, linears: Any) -> None:
-    """Where nothing but the order of its lines tells the two apart: a graph has no IF and no order of its own."""
+    """Where nothing but the order of its lines tells the two apart:
+    a graph has no IF and no order of its own.
+    """
     nodes = data.draw(linears)
     straight = [n for n in nodes if n.op not in (Ops.IF, Ops.ENDIF)]
     ends = [n for n in straight if n.op is Ops.END]
@@ -589,7 +595,9 @@ def test_a_linear_program_does_what_its_graph_does(data: st.DataObject, linears:
 
 
 def test_a_constant_index_past_64_bits_is_an_overflow() -> None:
-    """An index is a mathematical integer; the interpreter, which has 64 bits for it, says so and computes no other."""
+    """An index is a mathematical integer; the interpreter,
+    which has 64 bits for it, says so and computes no other.
+    """
     x, big = UOp.variable("x", 0, 9), UOp.const(dtypes.index, 1 << 64)
     for node in (big, x + big, (x < 1).where(x, big), big.cast(dtypes.i32)):
         with pytest.raises(BoundsError, match="overflows 64 bits"):

@@ -1,4 +1,6 @@
-"""Promotion, against the tables of the Array API standard, written out here, and against NumPy and ml_dtypes."""
+"""Promotion, against the tables of the Array API standard,
+written out here, and against NumPy and ml_dtypes.
+"""
 
 import itertools
 
@@ -7,7 +9,8 @@ import pytest
 
 from uop_ir import DType, Kind, VerifyError, by_name, dtypes, promote
 
-# The tables of the standard (type promotion rules, 2023.12), and ours where it has none: - stands for no result.
+# The tables of the standard (type promotion rules, 2023.12),
+# and ours where it has none: - stands for no result.
 SIGNED = """
         i8  i16 i32 i64
     i8  i8  i16 i32 i64

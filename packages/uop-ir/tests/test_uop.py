@@ -76,7 +76,9 @@ def test_nodes_cannot_be_written_to() -> None:
 
 
 def _nearest(value: Fraction, dtype: DType) -> float:
-    """The value of a 16- or 32-bit float nearest to `value`, ties to the even mantissa; past the range infinite."""
+    """The value of a 16- or 32-bit float nearest to `value`,
+    ties to the even mantissa; past the range infinite.
+    """
     digits, least, most = {"f16": (11, -24, 16), "bf16": (8, -133, 128), "f32": (24, -149, 128)}[dtype.name]
     if value == 0:
         return 0.0
@@ -368,7 +370,9 @@ def test_nodes_die_without_the_collector() -> None:
 
 
 def test_threads_that_make_the_same_nodes_get_the_same_objects() -> None:
-    """Each round is made by all threads at once, while the round before dies; a switch can come at any bytecode."""
+    """Each round is made by all threads at once,
+    while the round before dies; a switch can come at any bytecode.
+    """
     threads, rounds, size = 4, 60, 40
     made: list[list[UOp]] = [[] for _ in range(threads)]
     start = threading.Barrier(threads)

@@ -1,4 +1,6 @@
-"""Parameters that are not small; a text and the options of a GPT that are small enough for the interpreter."""
+"""Parameters that are not small; a text and the options
+of a GPT that are small enough for the interpreter.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture
 def spread() -> Callable[[Module], dict[str, NDArray[np.float64]]]:
-    """Gives all floats of a model's state values that are not small (variances from 0.5 on), and returns them."""
+    """Gives all floats of a model's state values that are
+    not small (variances from 0.5 on), and returns them.
+    """
 
     def set_state(model: Module) -> dict[str, NDArray[np.float64]]:
         random = np.random.default_rng(7)

@@ -1,4 +1,6 @@
-"""GPT-2 and Llama against NumPy in float64, on random weights under Hugging Face's names; with a cache and without."""
+"""GPT-2 and Llama against NumPy in float64,
+on random weights under Hugging Face's names; with a cache and without.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def test_the_model_sees_the_last_characters_only(sampler: Sampler) -> None:
 
 @pytest.mark.parametrize("prompt", ["c", "cab", "cabcab", "abcabcabc"])
 def test_a_cache_changes_nothing(sampler: Sampler, prompt: str) -> None:
-    """The likeliest next tokens, by the model itself on the last six of all; the text outgrows the context."""
+    """The likeliest next tokens, by the model itself on the last six of all;
+    the text outgrows the context.
+    """
     model, tokenizer = model_and_tokenizer()
     text = prompt
     for _ in range(8):

@@ -1,4 +1,6 @@
-"""What the tests share: the values of two expressions compared bit for bit, and a strategy of index expressions."""
+"""What the tests share: the values of two expressions compared bit for bit,
+and a strategy of index expressions.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +76,8 @@ def contents(memory: UOp) -> Array:
 def values(outputs: Sequence[UOp], domains: Mapping[UOp, Array] | None = None) -> list[Array]:
     """The values of expressions for all combinations of values of their leaves, by the interpreter.
 
-    Leaves are scalars, and ranges that no REDUCE closes. Memory holds special values. Expressions of a shape are
-    evaluated for some of the combinations.
+    Leaves are scalars, and ranges that no REDUCE closes. Memory holds special values. Expressions of a shape
+    are evaluated for some of the combinations.
     """
     order = UOp.sink(*outputs).toposort()
     closed = {r for n in order if n.op is Ops.REDUCE for r in n.src[1:]}

@@ -144,7 +144,9 @@ def progression(dtype: DType, name: str, drawn: tuple[int, int, int]) -> tuple[U
 @given(PROGRESSIONS, PROGRESSIONS)
 @settings(max_examples=40)
 def test_values_with_steps(kit: Any, dtype: DType, op: Ops, first: Any, second: Any) -> None:
-    """Every result is one of the values; where the operands are intervals and nothing wraps, both ends are reached."""
+    """Every result is one of the values; where the operands are intervals and nothing wraps,
+    both ends are reached.
+    """
     if dtype is dtypes.index and op in BITS:
         return
     (v, x), (w, y) = progression(dtype, "v", first), progression(dtype, "w", second)

@@ -270,7 +270,9 @@ def test_tensor_level_reductions_stay() -> None:
 
 
 def test_what_is_picked_is_not_put_under_a_loop_that_binds_it() -> None:
-    """A sum over r that picks q + v, of a product that closes a q of its own; and a product that closes r itself."""
+    """A sum over r that picks q + v, of a product that closes a q of its own;
+    and a product that closes r itself.
+    """
     v = UOp.variable("v", 0, 2)
     of_q = ((R + Q).cast(dtypes.i32)).reduce(Ops.MUL, 0, (Q,))
     of_r = ((R + 1).cast(dtypes.i32)).reduce(Ops.MUL, 0, (R,))

@@ -189,7 +189,9 @@ def test_deep_chains() -> None:
 
 
 def test_a_rule_may_move_down_a_deep_chain() -> None:
-    """Each replacement is rewritten within the one before: the depth is that of the graph, not growth without end."""
+    """Each replacement is rewritten within the one before:
+    the depth is that of the graph, not growth without end.
+    """
     node = X
     for _ in range(5000):
         node = node + Y

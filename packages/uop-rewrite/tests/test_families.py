@@ -1,4 +1,6 @@
-"""Expressions that nearly simplify: families of sums, quotients, comparisons and guards, against all values."""
+"""Expressions that nearly simplify: families of sums,
+quotients, comparisons and guards, against all values.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def factors() -> Iterator[UOp]:
 
 
 def comparisons() -> Iterator[UOp]:
-    """A common factor goes out of a comparison where what is left has no say: at the edge, and just past it."""
+    """A common factor goes out of a comparison where what is left has no say:
+    at the edge, and just past it.
+    """
     for a, size, limit in product((2, 3, 4), (1, 2, 3, 4, 5), range(-3, 10)):
         rest = UOp.range(size, 1)
         yield r * a + rest < limit

@@ -1,6 +1,8 @@
-"""Random expressions, simplified: equal everywhere to the bit, done in one go, no wider bounds, hardly larger.
+"""Random expressions, simplified: equal everywhere to the bit,
+done in one go, no wider bounds, hardly larger.
 
-An expression that fails is written to failures/, shrunk, as `.uir`. What lies there is tried again in every run.
+An expression that fails is written to failures/, shrunk,
+as `.uir`. What lies there is tried again in every run.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def check_bounds(kit: Any, before: UOp, after: UOp) -> None:
 
 
 def operations(node: UOp) -> tuple[int, int]:
-    """The nodes that compute, each once and as often as it is used: r + r becomes r * 2, which has a constant more."""
+    """The nodes that compute, each once and as often as it is used:
+    r + r becomes r * 2, which has a constant more.
+    """
     nodes = [n for n in node.toposort() if n.op is not Ops.CONST]
     uses: dict[UOp, int] = {}
     for n in nodes:
@@ -156,9 +160,11 @@ def test_every_dtype(kit: Any, data: st.DataObject) -> None:
         after = check(kit, before, symbolic)
         peeled = sum(n.op is Ops.CAST and n.src[0].dtype is dtypes.index for n in after.toposort())
         (nodes, tree), (nodes_before, tree_before) = operations(after), operations(before)
-        # an index sum has one form, whatever part of it others use: -r - where(b, r, -r) loses the -r that is used twice
+        # an index sum has one form, whatever part of it others use:
+        # -r - where(b, r, -r) loses the -r that is used twice
         alone = sum(n.op in SUMS and n.dtype is dtypes.index for n in after.toposort())
-        # c + c beside c: cast(r * 2) beside cast(r); (x + 3) + (y + 5) beside x + 3: x + y + 8 saves one, and costs one
+        # c + c beside c: cast(r * 2) beside cast(r);
+        # (x + 3) + (y + 5) beside x + 3: x + y + 8 saves one, and costs one
         assert nodes - nodes_before - peeled - alone <= tree_before - tree
         check_bounds(kit, before, after)
 

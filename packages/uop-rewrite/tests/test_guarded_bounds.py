@@ -1,4 +1,6 @@
-"""Bounds under a guard: they hold for all values at which the condition does, and are tight where accesses need it."""
+"""Bounds under a guard: they hold for all values at which the condition does,
+and are tight where accesses need it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ PLAIN = UOp.param(0, 4, dtypes.i32).index(number(1)).load()
         (number(0) < R * 3 % 4, R * 24 - 24, (0, 240)),
         ((number(0) < R) & (number(0) < (R * 3 + 1) % 4), R * 24 - 25, (23, 239)),
         ((number(0) < R // 5) & (R // 5 < 2), R, (5, 9)),
-        # the same with a stride of 2: of 14 * R + 7 * Q one fact says something of 7 * R + 7 * Q, the other of all
+        # the same with a stride of 2: of 14 * R + 7 * Q one
+        # fact says something of 7 * R + 7 * Q, the other of all
         ((number(0) < R + Q) & (R * 2 + Q < 8), (R * 2 + Q) * 7, (7, 49)),
         # a position from the end of an axis of symbolic size
         (R < V, V - R - 1, (0, 8)),

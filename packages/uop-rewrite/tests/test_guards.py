@@ -1,4 +1,6 @@
-"""Simplification under a guard: conjunctions, choices and validity masks, for all values of their variables."""
+"""Simplification under a guard: conjunctions,
+choices and validity masks, for all values of their variables.
+"""
 
 from __future__ import annotations
 

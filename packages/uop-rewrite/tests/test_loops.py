@@ -1,4 +1,6 @@
-"""Rules without end: an error that names those that feed each other, and shows both terms, soon, at any depth."""
+"""Rules without end: an error that names those that feed each other,
+and shows both terms, soon, at any depth.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every rule alone, on instances of its pattern: all values of types of 8 bits, special ones of wider types."""
+"""Every rule alone, on instances of its pattern:
+all values of types of 8 bits, special ones of wider types.
+"""
 
 from __future__ import annotations
 

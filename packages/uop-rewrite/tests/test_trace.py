@@ -1,4 +1,6 @@
-"""Traces: what is recorded, the graph after each step, what became of each node, and the JSON and the text of it."""
+"""Traces: what is recorded, the graph after each step,
+what became of each node, and the JSON and the text of it.
+"""
 
 from __future__ import annotations
 

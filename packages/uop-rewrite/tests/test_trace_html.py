@@ -1,4 +1,6 @@
-"""The HTML page of a trace, read by a parser: it has what the trace has, and nothing that a name could smuggle in."""
+"""The HTML page of a trace, read by a parser:
+it has what the trace has, and nothing that a name could smuggle in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The suite runs on the interpreter, unless DEV names another backend. `graphs` makes graphs for several tests."""
+"""The suite runs on the interpreter, unless DEV names another backend.
+`graphs` makes graphs for several tests.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -105,7 +107,9 @@ def differences() -> Callable[..., np.ndarray[Any, Any]]:
 
 @pytest.fixture
 def slopes_agree() -> Callable[..., None]:
-    """Hold the gradients of a function of float64 tensors against central differences, along random directions."""
+    """Hold the gradients of a function of float64 tensors against central differences,
+    along random directions.
+    """
 
     def hold(function: Callable[..., Tensor], *arrays: np.ndarray[Any, Any], rtol: float = 1e-6) -> None:
         rng, step = np.random.default_rng(1), 1e-5

@@ -1,4 +1,6 @@
-"""Products with Jacobians, recomputation and gradients of one's own, against float64 differences and plain gradients."""
+"""Products with Jacobians, recomputation and gradients of one's own,
+against float64 differences and plain gradients.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""Every method of Tensor is either held against central differences here, in float64, or said to have no gradient.
+"""Every method of Tensor is either held against central differences here,
+in float64, or said to have no gradient.
 
 Inputs stay away from corners, of which test_gradient.py speaks.
 """

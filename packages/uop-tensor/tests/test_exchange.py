@@ -106,7 +106,8 @@ def test_bf16_is_bf16_in_a_capsule() -> None:
         np.from_dlpack(Tensor([1.0], dtypes.bf16))
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    # in a DLTensor the dtype stands after the pointer, the device and the rank; 32 bytes are before a DLTensor of 1.0
+    # in a DLTensor the dtype stands after the pointer,
+    # the device and the rank; 32 bytes are before a DLTensor of 1.0
     for version, name, begin in ((None, b"dltensor", 0), ((1, 0), b"dltensor_versioned", 32)):
         capsule = Tensor([1.5, -2.0], dtypes.bf16).__dlpack__(max_version=version)
         assert tuple(ctypes.string_at(pointer(capsule, name) + begin + 20, 2)) == (4, 16)

@@ -39,7 +39,9 @@ def digamma(x: float) -> float:
 
 
 def erfinv(x: float) -> float:
-    """The quantile of the normal distribution; of small numbers the series, from what the nearest to 1/2 loses."""
+    """The quantile of the normal distribution;
+    of small numbers the series, from what the nearest to 1/2 loses.
+    """
     if abs(x) < 0.01:
         return math.sqrt(math.pi) / 2 * (x + math.pi * x**3 / 12 + 7 * math.pi**2 * x**5 / 480)
     return math.copysign(-NormalDist().inv_cdf((1 - abs(x)) / 2), x) / math.sqrt(2)
@@ -56,7 +58,9 @@ FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[float], float] | 
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64, dtypes.f16], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values(name: str, dtype: DType) -> None:
-    """f32 and f16 are right to the last bit but one; f64 to 7e-15 of the value, or of 1, if that is greater."""
+    """f32 and f16 are right to the last bit but one;
+    f64 to 7e-15 of the value, or of 1, if that is greater.
+    """
     function, _, x = FUNCTIONS[name]
     with np.errstate(over="ignore"):  # what is too large for f16
         x = x.astype(dtype.numpy)

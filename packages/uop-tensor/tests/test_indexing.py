@@ -36,7 +36,9 @@ def one_index(size: int) -> st.SearchStrategy[int | slice]:
 
 @st.composite
 def indexed(draw: st.DrawFn, advanced: bool = True) -> Case:
-    """A shape, and items: for each axis a number, a slice or positions; masks, None, Ellipsis, True and False."""
+    """A shape, and items: for each axis a number, a slice or positions;
+    masks, None, Ellipsis, True and False.
+    """
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=4)))
     together = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=2)))
     items: list[Item] = []

@@ -1,4 +1,6 @@
-"""jit: a name, attribute or item that is bound to another tensor, outside of the function or within it. Week 5."""
+"""jit: a name, attribute or item that is bound to another tensor,
+outside of the function or within it. Week 5.
+"""
 
 import copy
 import gc

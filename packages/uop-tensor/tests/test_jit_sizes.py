@@ -1,4 +1,6 @@
-"""jit: parameters that are sizes: one trace serves them all, against NumPy and the function without jit. Week 5."""
+"""jit: parameters that are sizes: one trace serves them all,
+against NumPy and the function without jit. Week 5.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,6 @@
-"""Random programs of jitted functions, assignments, views and results that are kept, beside the same in NumPy."""
+"""Random programs of jitted functions, assignments,
+views and results that are kept, beside the same in NumPy.
+"""
 
 import random
 from collections.abc import Callable

@@ -13,7 +13,8 @@ from uop_tensor import JitError, Tensor, TensorError, jit
 Array = npt.NDArray[Any]
 
 RNG = np.random.default_rng(6)
-#: Sizes on both sides of where the way of sorting changes, and beside powers of 2; each dtype at one at least.
+#: Sizes on both sides of where the way of sorting changes,
+#: and beside powers of 2; each dtype at one at least.
 SIZES = [(d, 7) for d in dtypes.all if d is not dtypes.index]
 SIZES += [(dtypes.f32, n) for n in (0, 1, 2, 64, 65, 128)] + [
     (d, 65) for d in (dtypes.f16, dtypes.f64, dtypes.u64)
@@ -26,7 +27,9 @@ def same(found: Tensor, wanted: Array) -> None:
 
 
 def drawn(dtype: DType, *shape: int) -> Array:
-    """Elements with ties, of the least and greatest magnitudes that a dtype has; of floats, all that is special."""
+    """Elements with ties, of the least and greatest magnitudes that a dtype has;
+    of floats, all that is special.
+    """
     if dtype is dtypes.bool:
         return RNG.random(shape) < 0.5
     if dtype.is_float:

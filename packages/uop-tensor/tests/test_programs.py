@@ -1,6 +1,8 @@
-"""Random programs of methods against NumPy: what moves, picks, orders, folds and stores, exactly, for any shapes.
+"""Random programs of methods against NumPy: what moves,
+picks, orders, folds and stores, exactly, for any shapes.
 
-Elements are whole numbers, small enough that float64 has no rounding; so values are equal, whatever the order of sums.
+Elements are whole numbers, small enough that float64 has no rounding;
+so values are equal, whatever the order of sums.
 """
 
 from __future__ import annotations

@@ -136,7 +136,9 @@ def test_gradients_of_a_convolution(differences: Differences) -> None:
 
 @pytest.mark.parametrize(("groups", "width"), [(1, 4), (2, 4), (1, 25), (1, 26), (2, 26)])
 def test_large_convolutions(groups: int, width: int) -> None:
-    """So many outputs and products that the loops stand in another order, unless rows are long: of 24, but not of 23."""
+    """So many outputs and products that the loops stand in another order,
+    unless rows are long: of 24, but not of 23.
+    """
     x, w = normal(2, 8 * groups, 5, width), normal(9 * groups, 8, 3, 3)
     stride, dilation = (2, 1), (1, 1)
     wanted = convolved(x, w, stride, dilation, groups)

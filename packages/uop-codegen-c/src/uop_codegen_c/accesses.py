@@ -1,7 +1,9 @@
-"""Accesses: each is proved to stay in its memory, guarded or refused; and how many bits their arithmetic needs. Week 2.
+"""Accesses: each is proved to stay in its memory, guarded or refused;
+and how many bits their arithmetic needs. Week 2.
 
-A position must be in range for all values of its ranges and of what is loaded, by its bounds; behind a validity, where
-the validity holds. What cannot be proved is refused: a kernel never relies on its data to be good.
+A position must be in range for all values of its ranges and of what is loaded, by its bounds; behind a
+validity, where the validity holds. What cannot be proved is refused:
+a kernel never relies on its data to be good.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ def check_accesses(program: Iterable[UOp]) -> None:
 
 
 def guard_accesses(root: UOp) -> UOp:
-    """A program at loop level in which each access whose validity does not prove it in range is valid only there, and
-    a vector is loaded behind conditions of its lanes, not behind a vector.
+    """A program at loop level in which each access whose validity does not prove it in range is valid only
+    there, and a vector is loaded behind conditions of its lanes, not behind a vector.
 
-    The first is for what index maps have made: no position is out of range under their validity, but it can take more
-    to see it than intervals and simplification.
+    The first is for what index maps have made: no position is out of range under their validity, but it can
+    take more to see it than intervals and simplification.
     """
     changes: dict[UOp, Callable[[UOp], UOp]] = {}
     for node, condition in _under_conditions(root.toposort()):
@@ -64,11 +66,12 @@ def _guarded(place: UOp) -> UOp:
 
 
 def _lane_by_lane(load: UOp) -> UOp:
-    """A load of a vector with a validity that is a STACK of what it is in each lane, or the one that all lanes have.
+    """A load of a vector with a validity that is a STACK of what it is in each lane,
+    or the one that all lanes have.
 
-    A vector of conditions is compared in vain where they are known, or the same, as most are: padded convolutions take
-    0.3 to 0.6 of the time that they took with such masks (gcc; 0.7 to 0.9, clang). And gcc does not fold the lanes of a
-    mask: it would warn of elements outside of an array that are never read.
+    A vector of conditions is compared in vain where they are known, or the same, as most are: padded
+    convolutions take 0.3 to 0.6 of the time that they took with such masks (gcc; 0.7 to 0.9, clang). And gcc
+    does not fold the lanes of a mask: it would warn of elements outside of an array that are never read.
     """
     memory, at, valid = load.src[0].src
     conditions = lanes_of(valid, length(load))
@@ -113,7 +116,9 @@ def _may_leave(place: UOp, condition: UOp | None) -> BoundsError:
 
 
 def _reach(place: UOp, condition: UOp | None) -> Interval:
-    """The least and the greatest position of an access where a condition holds; (1, 0) where it never does."""
+    """The least and the greatest position of an access where a condition holds;
+    (1, 0) where it never does.
+    """
     at = place.src[1]
     low, high = bounds(at)
     if 0 <= low <= high < length(place.src[0]):
@@ -140,7 +145,8 @@ def _between(at: UOp, symbolic: Sequence[UOp], condition: UOp) -> Interval:
 
 
 def _corner(at: UOp, ranges: Sequence[UOp], sign: int) -> UOp:
-    """A position with ranges at their ends, where it is greatest (`sign` 1) or least (-1) of all that they lead to.
+    """A position with ranges at their ends, where it is greatest
+    (`sign` 1) or least (-1) of all that they lead to.
 
     In `n - 1 - r` with r below n the least is then 0: two intervals know nothing of the n that both have.
     """
@@ -235,11 +241,11 @@ def _addresses(place: UOp) -> Sequence[UOp]:
 
 
 def index_width(program: Iterable[UOp]) -> tuple[bool, frozenset[UOp]]:
-    """Whether some index of a linear program needs 64 bits, and the indices that are in range wherever they stand, as is
-    all that they are computed from.
+    """Whether some index of a linear program needs 64 bits, and the indices that are in range wherever they
+    stand, as is all that they are computed from.
 
-    What stands behind a validity is computed only where that holds. Raises BoundsError for an index that may not fit
-    64 bits.
+    What stands behind a validity is computed only where that holds.
+    Raises BoundsError for an index that may not fit 64 bits.
     """
     width = _Width()
     for node, condition in _under_conditions(program):

@@ -1,4 +1,5 @@
-"""Accumulate: a REDUCE becomes a register that starts from the identity and is folded into, in a loop. Week 3.
+"""Accumulate: a REDUCE becomes a register that starts
+from the identity and is folded into, in a loop. Week 3.
 
 Values of an unrolled range are folded one after another in each iteration of that loop.
 """
@@ -30,7 +31,8 @@ def accumulate(root: UOp, contract: bool) -> UOp:
         groups.setdefault(keys[node], []).append(node)
     slots = {node: slot for slot, node in enumerate(reductions)}
     slot_base = next_slot(root)
-    # all that stands on n reductions comes after all that stands on fewer, so that a group's sources are ready
+    # all that stands on n reductions comes after all that stands on fewer,
+    # so that a group's sources are ready
     order.sort(key=lambda n: (depths[n], n not in keys))
     for node in order:
         if node in new:

@@ -1,7 +1,7 @@
 """Axis actions: the few steps of which every optimization is made, as data. Week 6.
 
-Each acts on a program at loop level and gives an equal one: the same stores of the same values, up to the freedoms
-that it says it needs. A schedule is a tuple of actions; printed, it can be read and applied again.
+Each acts on a program at loop level and gives an equal one: the same stores of the same values, up to the
+freedoms that it says it needs. A schedule is a tuple of actions; printed, it can be read and applied again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Checked:
 def _moved(
     body: UOp, at: dict[UOp, UOp], ranges: dict[UOp, tuple[UOp, ...]], slots: Iterator[int] | None = None
 ) -> UOp:
-    """A body with ranges replaced: by an index in what is computed, by ranges where scratch memory stands in them.
+    """A body with ranges replaced: by an index in what is computed,
+    by ranges where scratch memory stands in them.
 
     With `slots` this is a second copy, and such memory is its own, with the next slot.
     """
@@ -91,10 +92,10 @@ def _folded(root: UOp, r: UOp) -> UOp | None:
 class Split(Checked):
     """Split a range into an outer and an inner one of `factor`, the inner one an axis of a given type.
 
-    Where the factor does not divide the size, what closes the range is repeated for the rest. The outer range keeps
-    its place, the inner one follows it; they get the next two numbers, and the rest, if it is a loop, the one behind
-    them. A range of one value is none. A reduction that is split with a rest, or whose inner axis is upcast or vector
-    (several accumulators), needs the freedom to reassociate.
+    Where the factor does not divide the size, what closes the range is repeated for the rest. The outer range
+    keeps its place, the inner one follows it; they get the next two numbers, and the rest, if it is a loop,
+    the one behind them. A range of one value is none. A reduction that is split with a rest, or whose inner
+    axis is upcast or vector (several accumulators), needs the freedom to reassociate.
     """
 
     indexes = True
@@ -141,7 +142,9 @@ class Split(Checked):
 
 
 class _Parts:
-    """What a range that is split becomes: `loops` in the main part, `tail` in the rest. One of one value is an index."""
+    """What a range that is split becomes: `loops` in the main part,
+    `tail` in the rest. One of one value is an index.
+    """
 
     def __init__(self, root: UOp, r: UOp, split: Split) -> None:
         self.r = r
@@ -243,7 +246,9 @@ class Retype(Checked):
 
 @dataclass(frozen=True)
 class Reorder(Checked):
-    """Close the ranges of an END or REDUCE in another order, outermost first. A REDUCE needs reassociation."""
+    """Close the ranges of an END or REDUCE in another order,
+    outermost first. A REDUCE needs reassociation.
+    """
 
     numbers: tuple[int, ...]
 

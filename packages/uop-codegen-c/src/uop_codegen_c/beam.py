@@ -1,4 +1,5 @@
-"""Beam: the C of a kernel by the schedule that timing has found for it; with BEAM=n one is searched for first. Week 6.
+"""Beam: the C of a kernel by the schedule that timing has found for it;
+with BEAM=n one is searched for first. Week 6.
 
 A schedule of the database is applied like one that a user gives: action by action, each of which must be
 legal. One that is not is removed, and the kernel gets the schedule that is chosen for it. So does one that
@@ -20,7 +21,8 @@ from .settings import settings
 from .tune import tune
 from .tuned import Find, alone, find_path, forget_find, keep, look_up
 
-#: Called with each kernel that has a Find when it is lowered, and the Find, or the reason why it could not be searched.
+#: Called with each kernel that has a Find when it is lowered,
+#: and the Find, or the reason why it could not be searched.
 WATCHERS: list[Callable[[UOp, Find | Exception], None]] = []
 
 
@@ -30,7 +32,9 @@ def tuned_text(body: UOp) -> KernelSource:
 
 
 def applied(body: UOp) -> tuple[Find | None, KernelSource]:
-    """What was found for a kernel, if its schedule is legal, and the C by it, else by the one that is chosen."""
+    """What was found for a kernel, if its schedule is legal,
+    and the C by it, else by the one that is chosen.
+    """
     free = current_freedoms()
     found = find(body, free) if free.optimize else None
     if found is None or found.schedule is None:
@@ -74,7 +78,8 @@ def search(
     say: Callable[[str], None] = lambda text: None,
     anew: bool = False,
 ) -> Find:
-    """Tune a kernel and keep what is found, unless so wide and so long a search has been made, and not `anew`.
+    """Tune a kernel and keep what is found, unless so wide
+    and so long a search has been made, and not `anew`.
 
     Raises UopError where the kernel cannot be run by itself, OSError where the cache cannot be written.
     """

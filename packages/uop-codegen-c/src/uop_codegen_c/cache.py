@@ -3,7 +3,7 @@
 A folder `c` below the cache folder holds
 
     <sha256>.so     a shared object with several kernels, named by its own bytes
-    <sha256>.k      one a kernel, named by its source, flags and compiler: a symbolic link to the object that has it
+    <sha256>.k      one a kernel, named by source, flags and compiler: a symbolic link to the object with it
     <sha256>.json   the text of a kernel, by what it was lowered from (`generated`)
     tuned/          schedules that timing has found (`tuned`)
     openmp-*        one a compiler: that it has OpenMP
@@ -12,11 +12,12 @@ A folder `c` below the cache folder holds
     lock-<digit>    advisory locks, by first digit of a kernel's name
     work-*          a compilation or a file under way, in `tuned/*` too; swept when an hour old
 
-A name appears, by a rename, only after what it names is complete; an object is held against its name before it is
-opened: a short or damaged one would end the process (SIGBUS), not raise. Whatever is not there, or not whole, is made
-anew, so that any file may be removed at any time. The time of a file is that of its last use, to a day. The kernels
-that are missing are grouped into as many files as there are CPUs: on two, 60 kernels compile in 31 ms each that way, and
-in 81 ms one by one. Long ones, which have flags of their own, are grouped apart.
+A name appears, by a rename, only after what it names is complete; an object is held against its name before
+it is opened: a short or damaged one would end the process (SIGBUS), not raise. Whatever is not there, or not
+whole, is made anew, so that any file may be removed at any time. The time of a file is that of its last use,
+to a day. The kernels that are missing are grouped into as many files as there are CPUs: on two, 60 kernels
+compile in 31 ms each that way, and in 81 ms one by one.
+Long ones, which have flags of their own, are grouped apart.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ DIAGNOSTIC_LINES = 12
 class KernelSource:
     """One kernel as C: the definitions that it stands on, and the text with its one external function.
 
-    The function is `void NAME(void *const *buffers, const int64_t *scalars)`, and NAME differs where the text does.
-    The preamble holds types and `static inline` functions, each after those that it needs, with blank lines between
-    them and none within: in a file of several kernels each stands once, and the same name is the same definition.
-    `flops` and `bytes` are those of one run, 0 if unknown.
+    The function is `void NAME(void *const *buffers, const int64_t *scalars)`, and NAME differs where the text
+    does. The preamble holds types and `static inline` functions, each after those that it needs, with blank
+    lines between them and none within: in a file of several kernels each stands once, and the same name is
+    the same definition. `flops` and `bytes` are those of one run, 0 if unknown.
     """
 
     name: str
@@ -80,7 +81,9 @@ class KernelSource:
 
 
 def cache_folder() -> Path:
-    """The folder that all of uopc's caches are in, as the settings and the environment say. It may not exist yet."""
+    """The folder that all of uopc's caches are in,
+    as the settings and the environment say. It may not exist yet.
+    """
     if settings.uop_cache:
         return Path(settings.uop_cache).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -100,8 +103,8 @@ def active_compiler() -> Compiler:
 def build(kernels: Sequence[KernelSource], compiler: Compiler | None = None) -> list[Path]:
     """For each kernel the shared object that has it: verified, and compiled now where it was missing.
 
-    By the C compiler in use, or by one that is given, which may be of another language. Raises BackendError where there
-    is no compiler, where it fails, or where the cache cannot be written.
+    By the C compiler in use, or by one that is given, which may be of another language. Raises BackendError
+    where there is no compiler, where it fails, or where the cache cannot be written.
     """
     compiler = compiler or active_compiler()
     keys = [kernel_key(kernel, compiler) for kernel in kernels]
@@ -133,7 +136,9 @@ def kernel_key(kernel: KernelSource, compiler: Compiler) -> str:
 
 @contextmanager
 def kernel_folder() -> Iterator[Path]:
-    """The folder of this cache, made where it is not there; what the system refuses inside is a BackendError."""
+    """The folder of this cache, made where it is not there;
+    what the system refuses inside is a BackendError.
+    """
     folder = cache_folder() / "c"
     try:
         for path in (folder.parent, folder):
@@ -204,7 +209,9 @@ def mark_used(path: Path) -> None:
 
 
 def _compile(folder: Path, compiler: Compiler, kernels: dict[str, KernelSource]) -> dict[str, Path]:
-    """Compile kernels, as many files at once as there are CPUs. What succeeds is kept even if another file fails."""
+    """Compile kernels, as many files at once as there are CPUs.
+    What succeeds is kept even if another file fails.
+    """
     with workspace(folder) as work:
         jobs: list[Job] = []
         groups: list[list[str]] = []
@@ -258,7 +265,9 @@ def _publish(folder: Path, output: Path, keys: Sequence[str]) -> Path:
 
 
 def put(made: Path, path: Path) -> None:
-    """Give what is complete its name in the cache, whatever stands there: a folder is nothing that is cached."""
+    """Give what is complete its name in the cache,
+    whatever stands there: a folder is nothing that is cached.
+    """
     try:
         made.replace(path)
     except IsADirectoryError:
@@ -296,7 +305,9 @@ def read_checked(path: Path, *version: str) -> Any:
 
 
 def kept(path: Path, read: Callable[[Path], Made | None], make: Callable[[], Made], *version: str) -> Made:
-    """A dataclass: what `read` finds in such a file, which counts as used, else what is made now, and kept there."""
+    """A dataclass: what `read` finds in such a file,
+    which counts as used, else what is made now, and kept there.
+    """
     found = read(path)
     if found is not None:
         mark_used(path)
@@ -338,7 +349,8 @@ def workspace(folder: Path) -> Iterator[Path]:
 def _locked(folder: Path, keys: Sequence[str]) -> Iterator[None]:
     """Hold the locks of these kernels; the system drops them if the process dies.
 
-    They only spare double work. Where a file system has no locks, two processes compile the same and both succeed.
+    They only spare double work. Where a file system has no locks,
+    two processes compile the same and both succeed.
     """
     with ExitStack() as stack:
         for digit in sorted({key[0] for key in keys}):

@@ -1,4 +1,6 @@
-"""The command `uopc cache`: how large the kernel cache is, whether it is whole, and how to make it smaller. Week 2."""
+"""The command `uopc cache`: how large the kernel cache is,
+whether it is whole, and how to make it smaller. Week 2.
+"""
 
 from __future__ import annotations
 

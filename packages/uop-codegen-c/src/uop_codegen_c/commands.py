@@ -68,7 +68,8 @@ def compile_command(argv: list[str]) -> int:
 def emit(given: Parsed, stage: str, first: str, freedoms: Freedoms, schedule: Schedule | None = None) -> str:
     """The text of a program at a stage; `first` is what it has yet to go through first. Raises UopError.
 
-    Where it is a pass, "linear" or "c" the stages before it cannot be printed. Without a schedule, one is chosen.
+    Where it is a pass, "linear" or "c" the stages before it cannot be printed.
+    Without a schedule, one is chosen.
     """
     if stage == "kernel":
         return format_uir(as_kernel(given.root))

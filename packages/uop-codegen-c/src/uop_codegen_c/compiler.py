@@ -26,7 +26,8 @@ from .settings import settings
 LEAST = {"gcc": 9, "clang": 14}
 GCCS = tuple(f"gcc-{version}" for version in range(16, LEAST["gcc"] - 1, -1))
 CLANGS = tuple(f"clang-{version}" for version in range(22, LEAST["clang"] - 1, -1))
-#: Where CC names none. On macOS cc, gcc and clang are Apple's clang, which has no OpenMP: Homebrew's GCC goes first.
+#: Where CC names none. On macOS cc, gcc and clang are Apple's clang,
+#: which has no OpenMP: Homebrew's GCC goes first.
 CANDIDATES = {"darwin": (*GCCS, "cc", "clang")}
 OTHER_CANDIDATES = ("cc", "gcc", "clang", *GCCS, *CLANGS)
 REMEDY = "install gcc 9 or clang 14, or newer (apt install gcc; on macOS brew install gcc), or set CC to a C compiler"
@@ -40,9 +41,11 @@ FLAGS: tuple[str, ...] = (
     "-fPIC",
     "-shared",
 )
-#: What CHECK=1 adds: our C has no warnings, but a compiler to come may have new ones, and no user should meet them.
+#: What CHECK=1 adds: our C has no warnings,
+#: but a compiler to come may have new ones, and no user should meet them.
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-#: The flag for the CPU that we run on, the first that is accepted: clang on Arm knows only the second, or neither.
+#: The flag for the CPU that we run on, the first that is accepted:
+#: clang on Arm knows only the second, or neither.
 NATIVE: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 OPENMP = "-fopenmp"
 #: When it is only asked, clang complains of flags for the linker, under -Werror too.
@@ -51,12 +54,13 @@ TO_ASK = ("-Wno-unused-command-line-argument",)
 NO_OPENMP = "-Wno-unknown-pragmas"
 #: clang halves its vectors on CPUs with AVX-512 unless it is told not to.
 CLANG_X86 = "-mprefer-vector-width=512"
-#: Past 8 MB of conflicts gcc is to use its fast register allocator: the other takes quadratic time in a long kernel
-#: without loops, 38 s where this one takes 4 (6,000 lines). Kernels of less than some thousand values are not touched.
+#: Past 8 MB of conflicts gcc is to use its fast register allocator: the other takes quadratic time in a long
+#: kernel without loops, 38 s where this one takes 4 (6,000 lines).
+#: Kernels of less than some thousand values are not touched.
 GCC_LONG = "--param=ira-max-conflict-table-size=8"
-#: Characters from which on a kernel is compiled with LONG_FLAGS. Some passes of -O2 take quadratic time in a long function:
-#: 16,000 operations, twice in the text, take gcc 125 s and clang minutes, and 9 s with these; 4,000 take 8 s and 2. The
-#: code ran as fast on 1,000 to 4,000 operations: 0.60 ms and 0.59, 1.25 and 1.26.
+#: Characters from which on a kernel is compiled with LONG_FLAGS. Some passes of -O2 take quadratic time in a
+#: long function: 16,000 operations, twice in the text, take gcc 125 s and clang minutes, and 9 s with these;
+#: 4,000 take 8 s and 2. The code ran as fast on 1,000 to 4,000 operations: 0.60 ms and 0.59, 1.25 and 1.26.
 LONG_TEXT = 60_000
 LONG_FLAGS = ("-O1",)
 #: gcc's dominator optimization is quadratic under -O1 too: half of 21 s where a maximum has no branches.
@@ -81,7 +85,9 @@ TIMEOUT, TIMEOUT_KERNEL = 60.0, 10.0
 
 @dataclass(frozen=True)
 class Job:
-    """One file to compile: C source, the shared object to write, the seconds that this may take, and if it is long."""
+    """One file to compile: C source, the shared object to write,
+    the seconds that this may take, and if it is long.
+    """
 
     source: Path
     output: Path
@@ -105,8 +111,8 @@ class Compiler:
     def run(self, jobs: Sequence[Job]) -> list[str | None]:
         """Compile all jobs at the same time; for each None, or what went wrong and the compiler's own words.
 
-        No compiler outlives the call, whatever ends it. A job's messages and the compiler's own temporary files
-        stay in the folder of its output.
+        No compiler outlives the call, whatever ends it. A job's messages and the compiler's own temporary
+        files stay in the folder of its output.
         """
         started: list[subprocess.Popen[bytes]] = []
         began = time.monotonic()

@@ -38,7 +38,9 @@ class CpuBackend:
         self.limits = Limits(threads=threads())
 
     def compile(self, bodies: Sequence[UOp]) -> Sequence[CpuProgram]:
-        """Compile kernels, all at once; those that are known come from memory or disk. Raises BackendError."""
+        """Compile kernels, all at once; those that are known come from memory or disk.
+        Raises BackendError.
+        """
         settled = (
             settings.opt,
             settings.strict,
@@ -90,13 +92,17 @@ class CpuBackend:
         return bytes_of(memory)
 
     def adopt(self, data: npt.NDArray[np.uint8]) -> Memory:
-        """Memory that is the bytes of an array, which it keeps alive. Raises BackendError for one with gaps."""
+        """Memory that is the bytes of an array, which it keeps alive.
+        Raises BackendError for one with gaps.
+        """
         if not data.flags.c_contiguous:
             raise BackendError("memory of an array that is not contiguous", remedy="numpy.ascontiguousarray")
         return adopt(data)
 
     def report(self, body: UOp) -> Iterable[str]:
-        """Lines about a kernel: its schedule, what each action is for, and its time beside what the machine can do."""
+        """Lines about a kernel: its schedule, what each action is for,
+        and its time beside what the machine can do.
+        """
         return report(body)
 
     def synchronize(self) -> None:

@@ -1,7 +1,8 @@
-"""The C of each op: types, literals, templates, and the helper functions that a kernel may need. Weeks 2 and 6.
+"""The C of each op: types, literals, templates,
+and the helper functions that a kernel may need. Weeks 2 and 6.
 
-A template is filled with the texts of the operands. Everything has one meaning in C: signed arithmetic goes through
-unsigned, shifts and divisions through helpers, so that there is no undefined behaviour.
+A template is filled with the texts of the operands. Everything has one meaning in C: signed arithmetic goes
+through unsigned, shifts and divisions through helpers, so that there is no undefined behaviour.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def ctype(dtype: DType, lanes: int) -> str:
 
 
 def literal(const: Const) -> str:
-    """A constant as C text with exactly its value; an int where C makes it one, with its sign in parentheses."""
+    """A constant as C text with exactly its value;
+    an int where C makes it one, with its sign in parentheses.
+    """
     value, dtype = const.value, const.dtype
     if dtype is dtypes.bool:
         return "1" if value else "0"
@@ -242,7 +245,9 @@ def xor_helper(t: DType) -> tuple[str, str]:
 
 
 def extend_helper(t: DType) -> tuple[str, str]:
-    """gcc says of `x | (uint32_t)y` with a narrow signed y that the result may change its sign: a helper hides it."""
+    """gcc says of `x | (uint32_t)y` with a narrow signed y that the result may change its sign:
+    a helper hides it.
+    """
     return function(f"{t}_to_u32", "uint32_t", f"{SCALAR[t]} x", "return (uint32_t)x;")
 
 
@@ -363,7 +368,8 @@ def widen_bf16_helper(lanes: int) -> tuple[str, str]:
 
 
 def narrow_f32_helper(lanes: int) -> tuple[str, str]:
-    """Floats as the bits of the nearest bf16, ties to even: a carry out of the lower half is right at every exponent.
+    """Floats as the bits of the nearest bf16, ties to even:
+    a carry out of the lower half is right at every exponent.
 
     In integers, a vector at once: through `round_helper`, a lane by itself, it takes 30 times as long.
     """
@@ -402,7 +408,9 @@ def round_helper(t: DType) -> tuple[str, str]:
 
 
 def narrow_helper(source: DType, target: DType) -> tuple[str, str]:
-    """A wider type as f16 or bf16, rounded once: what a double does not hold of an integer stays as a sticky bit."""
+    """A wider type as f16 or bf16, rounded once:
+    what a double does not hold of an integer stays as a sticky bit.
+    """
     s, name = SCALAR[source], f"{source}_to_{target}"
     if not (source.is_int and source.bits == 64):
         return function(name, "uint16_t", f"{s} x", f"return round_to_{target}((double)x);")

@@ -15,7 +15,9 @@ TRUE = UOp.const(dtypes.bool, True)
 
 
 class Demand(NamedTuple):
-    """A position in a node, one index an axis, and the condition under which the element exists (None: always)."""
+    """A position in a node, one index an axis,
+    and the condition under which the element exists (None: always).
+    """
 
     at: tuple[UOp, ...]
     valid: UOp | None
@@ -35,14 +37,17 @@ class Lowering:
     ranges: dict[object, tuple[UOp, ...]] = field(default_factory=dict)
     depths: dict[UOp, int] = field(default_factory=dict)
     within: dict[tuple[UOp, Demand], tuple[UOp, ...]] = field(default_factory=dict)
-    #: What a node asked of its sources at a position, and the condition under which a movement op's element exists.
+    #: What a node asked of its sources at a position,
+    #: and the condition under which a movement op's element exists.
     asked: dict[tuple[UOp, Demand], list[Demand]] = field(default_factory=dict)
     conditions: dict[tuple[UOp, Demand], UOp] = field(default_factory=dict)
     count: int = 0
     scratch: int = 0
 
     def new_ranges(self, key: object, shape: tuple[int | UOp, ...], axis: AxisType) -> tuple[UOp, ...]:
-        """One index an axis: a new RANGE, or 0 where the axis has size 1. The same key gives the same ranges."""
+        """One index an axis: a new RANGE, or 0 where the axis has size 1.
+        The same key gives the same ranges.
+        """
         if key not in self.ranges:
             out = []
             for size in shape:
@@ -55,12 +60,16 @@ class Lowering:
         return self.ranges[key]
 
     def reduce_ranges(self, node: UOp, demand: Demand) -> tuple[UOp, ...]:
-        """The ranges that a REDUCE folds at a position. Reductions that stand on as many others share one loop."""
+        """The ranges that a REDUCE folds at a position.
+        Reductions that stand on as many others share one loop.
+        """
         extents = node.src[0].shape[node.ndim :]
         return self.new_ranges((demand, extents, self.depths[node]), extents, AxisType.REDUCE)
 
     def demand(self, node: UOp, at: tuple[UOp, ...], valid: UOp | None, within: tuple[UOp, ...]) -> Demand:
-        """Ask for a node at a position within loops, outermost first; those inside of all that it depends on go."""
+        """Ask for a node at a position within loops, outermost first;
+        those inside of all that it depends on go.
+        """
         want = canonical(at, valid)
         used = want.ranges()
         inner = max((i for i, r in enumerate(within) if r in used), default=-1)

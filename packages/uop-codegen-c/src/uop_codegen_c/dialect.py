@@ -1,6 +1,8 @@
-"""What differs from one C-like language to another: how a kernel opens, and how some words are spelled. Weeks 2 and 7.
+"""What differs from one C-like language to another:
+how a kernel opens, and how some words are spelled. Weeks 2 and 7.
 
-The renderer writes C. A dialect is data beside it, so that the body of a kernel is one text in every language.
+The renderer writes C. A dialect is data beside it,
+so that the body of a kernel is one text in every language.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from . import ctext
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a kernel as text: the name that its body uses, and the C type of the scalar or of an element."""
+    """An argument of a kernel as text: the name that its body uses,
+    and the C type of the scalar or of an element.
+    """
 
     param: UOp
     name: str
@@ -31,7 +35,9 @@ class Argument:
 
 
 class Opening(NamedTuple):
-    """How a kernel opens: its head up to the brace, its first lines, and the helpers (name, text) that they need."""
+    """How a kernel opens: its head up to the brace,
+    its first lines, and the helpers (name, text) that they need.
+    """
 
     head: str
     lines: tuple[str, ...] = ()
@@ -42,11 +48,12 @@ class Opening(NamedTuple):
 class Dialect:
     """A C-like language.
 
-    `opening(name, arguments, order)` opens the kernel of a linear program; the arguments are those of its CALL, in
-    order. `words` gives C words their spelling here, `special` gives the text of each SPECIAL by its name. The threads
-    of a block wait for each other at `barrier`, and share the scratch memory of the slots `shared`; C has no blocks. That
-    of the slots `lanes` has an element in a register of each lane of a warp: `lane(register, position)` is the text of
-    the element at a position, which is the register itself where it is the lane's own.
+    `opening(name, arguments, order)` opens the kernel of a linear program; the arguments are those of its
+    CALL, in order. `words` gives C words their spelling here, `special` gives the text of each SPECIAL by its
+    name. The threads of a block wait for each other at `barrier`, and share the scratch memory of the slots
+    `shared`; C has no blocks. That of the slots `lanes` has an element in a register of each lane of a warp:
+    `lane(register, position)` is the text of the element at a position,
+    which is the register itself where it is the lane's own.
     """
 
     language: str

@@ -1,8 +1,9 @@
 """Expand: upcast and vector axes leave the loops and become registers. Week 3.
 
-An upcast range becomes copies, one a value, and so does an unrolled one of a store; a vector range becomes the constant vector (0, 1, ..., n-1), and what
-depends on it a vector by broadcasting. A reduction over such a range keeps one accumulator a copy or lane and folds
-them behind its loop. Over an unrolled range it keeps one accumulator, and is left to the pass accumulate.
+An upcast range becomes copies, one a value, and so does an unrolled one of a store; a vector range becomes
+the constant vector (0, 1, ..., n-1), and what depends on it a vector by broadcasting. A reduction over such a
+range keeps one accumulator a copy or lane and folds them behind its loop. Over an unrolled range it keeps one
+accumulator, and is left to the pass accumulate.
 """
 
 from __future__ import annotations

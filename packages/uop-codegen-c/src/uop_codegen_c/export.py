@@ -1,4 +1,6 @@
-"""Export: a plan becomes a folder of C that builds with make, without Python, and computes the same bits. Week 6."""
+"""Export: a plan becomes a folder of C that builds with make,
+without Python, and computes the same bits. Week 6.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,13 @@ def export_plan(
 ) -> list[Path]:
     """Write NAME.h, NAME.c, NAME.bin, main.c and Makefile to a folder, which is made; the paths written.
 
-    All memory of the plan has a name: each value of `inputs`, `outputs` and `weights` is a PARAM of the plan, reshaped
-    to the shape that it is to have; one that the plan does not use may be among them. Outputs may be memory that has a
-    name already. `data` has the contents of each weight; what a run stores to weights is there in the next one.
-    `scalars` are the plan's scalars.
+    All memory of the plan has a name: each value of `inputs`, `outputs` and `weights` is a PARAM of the plan,
+    reshaped to the shape that it is to have; one that the plan does not use may be among them. Outputs may be
+    memory that has a name already. `data` has the contents of each weight; what a run stores to weights is
+    there in the next one. `scalars` are the plan's scalars.
 
-    The same plan gives the same bytes, on machines of one kind. Raises UopError for names that will not do in C and
-    for a folder that cannot be written, BackendError where the plan cannot be C.
+    The same plan gives the same bytes, on machines of one kind. Raises UopError for names that will not do in
+    C and for a folder that cannot be written, BackendError where the plan cannot be C.
     """
     model = make_model(name, plan, inputs=inputs, outputs=outputs, weights=weights, scalars=scalars)
     files: dict[str, bytes] = {

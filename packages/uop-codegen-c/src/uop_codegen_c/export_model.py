@@ -19,8 +19,8 @@ from .generated import remembered
 from .kernel import memory_viewed
 from .names import KEYWORDS, identifier
 
-#: No names of models: they are those of other files and rules of the folder, or of headers of C that a program with
-#: -Iout would look for in it.
+#: No names of models: they are those of other files and rules of the folder, or of headers of C that a
+#: program with -Iout would look for in it.
 TAKEN = re.compile(
     "main|makefile|clean|assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|"
     "stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype|omp",
@@ -35,8 +35,8 @@ ALIGNMENT = 64
 class Tensor:
     """Memory of a model that has a name: `member` is its name in C, `param` is what the plan calls it.
 
-    `place` is the member of the struct that has it: an output may lie where an input, a weight or an output before it
-    does.
+    `place` is the member of the struct that has it:
+    an output may lie where an input, a weight or an output before it does.
     """
 
     name: str
@@ -106,8 +106,8 @@ def make_model(
 ) -> Model:
     """The model of a plan; each value is a PARAM of the plan reshaped to its shape, each scalar a PARAM.
 
-    Raises UopError for names that will not do, BackendError for a plan whose memory is not all named, and where a
-    kernel cannot be C.
+    Raises UopError for names that will not do,
+    BackendError for a plan whose memory is not all named, and where a kernel cannot be C.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise UopError(
@@ -157,7 +157,9 @@ def contents(model: Model, data: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
 
 def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
-    """The memory of a call as C expressions, and its scalars. Raises BackendError for what a plan may not have."""
+    """The memory of a call as C expressions, and its scalars.
+    Raises BackendError for what a plan may not have.
+    """
     members = {t.param: t.place for t in (*model.weights, *model.outputs, *model.inputs)}
     scalars = {s.param: s for s in model.scalars}
     memory: list[str] = []

@@ -88,7 +88,9 @@ def _arithmetic(r: Renderer, node: UOp) -> Text:
 
 
 def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
-    """An operator on any type; C computes on int what is narrower, and the cast says that it is narrow again."""
+    """An operator on any type; C computes on int what is narrower,
+    and the cast says that it is narrow again.
+    """
 
     def rule(r: Renderer, node: UOp) -> Text:
         lanes = length(node)
@@ -103,7 +105,9 @@ def _infix(binding: int) -> Callable[[Renderer, UOp], Text]:
 
 
 def _exclusive_or(r: Renderer, node: UOp) -> Text:
-    """gcc takes `x ^ 255` of a narrow type for a complement and warns where it is compared: a helper hides it."""
+    """gcc takes `x ^ 255` of a narrow type for a complement and warns where it is compared:
+    a helper hides it.
+    """
     if length(node) == 1 and node.dtype.is_int and node.dtype.bits < 32:
         return _helper(ctext.xor_helper)(r, node)
     return _infix(BITS)(r, node)
@@ -145,7 +149,9 @@ def _call(
 
 
 def _divide(r: Renderer, node: UOp) -> Text:
-    """DIV and MOD: floats by operator, index by operator where neither side is negative, the rest by helper."""
+    """DIV and MOD: floats by operator, index by operator where neither side is negative,
+    the rest by helper.
+    """
     lanes = length(node)
     if node.dtype.is_float and node.op is Ops.DIV:
         return _infix(PRODUCT)(r, node)

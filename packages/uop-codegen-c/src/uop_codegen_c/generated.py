@@ -1,8 +1,9 @@
 """The texts of kernels on disk: a kernel that any process has lowered is not lowered again. Week 2.
 
-A text is found by the content of the kernel's body, the freedoms, the machine, and the code that would lower it: the
-files of this package and of those it stands on. So a change of a rule, or another package in place of ours, finds
-nothing. A file that is damaged is not believed: its digest is checked, and the kernel is lowered again.
+A text is found by the content of the kernel's body, the freedoms, the machine, and the code that would lower
+it: the files of this package and of those it stands on. So a change of a rule, or another package in place of
+ours, finds nothing. A file that is damaged is not believed:
+its digest is checked, and the kernel is lowered again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .schedule import Schedule
 
 
 def remembered(body: UOp, schedule: Schedule | None = None) -> KernelSource:
-    """The C of a kernel, by a schedule or the one that is chosen: from the cache folder, or lowered now and kept there.
+    """The C of a kernel, by a schedule or the one that is chosen:
+    from the cache folder, or lowered now and kept there.
 
     From DEBUG=3 on, and under PRINT_AFTER, it is always lowered, so that what the passes do can be seen.
     """

@@ -8,10 +8,12 @@ from uop_ir import Ops, UOp, VerifyError, dtypes
 
 
 def as_kernel(root: UOp) -> UOp:
-    """A program at tensor level as the body of a kernel: its values are stored to new PARAMs, BUFFERs become PARAMs.
+    """A program at tensor level as the body of a kernel:
+    its values are stored to new PARAMs, BUFFERs become PARAMs.
 
-    The outputs take the first slots, the BUFFERs those behind them in order of appearance. A SINK of STOREs to PARAMs
-    is a kernel already. Raises VerifyError for a mix of the two, and for a value that cannot be stored.
+    The outputs take the first slots, the BUFFERs those behind them in order of appearance. A SINK of STOREs
+    to PARAMs is a kernel already. Raises VerifyError for a mix of the two,
+    and for a value that cannot be stored.
     """
     outputs = root.src if root.op is Ops.SINK else (root,)
     effects = [o for o in outputs if o.dtype is dtypes.void]
@@ -39,7 +41,9 @@ def as_kernel(root: UOp) -> UOp:
 
 
 def buffers_of(root: UOp) -> list[UOp]:
-    """The BUFFERs of a program of values, in the order in which a kernel of it takes them behind its outputs."""
+    """The BUFFERs of a program of values, in the order
+    in which a kernel of it takes them behind its outputs.
+    """
     return [n for n in root.toposort() if n.op is Ops.BUFFER]
 
 

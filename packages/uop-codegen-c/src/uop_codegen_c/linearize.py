@@ -1,8 +1,9 @@
 """Linearize: one order of instructions, every value in the outermost loop in which it can stand. Week 3.
 
-A node stands in the loop of the innermost range that it depends on. Any order of the nodes of a loop is right in which
-sources come first: what must see a store, or memory as it was before one, stands behind an AFTER. The order here is the
-topological one of the graph, except that the stores that nothing waits for come last, where a reader expects them.
+A node stands in the loop of the innermost range that it depends on. Any order of the nodes of a loop is right
+in which sources come first: what must see a store, or memory as it was before one, stands behind an AFTER.
+The order here is the topological one of the graph,
+except that the stores that nothing waits for come last, where a reader expects them.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ REPEATED = frozenset({Ops.SINK, Ops.END})
 
 
 def without_dead_loads(order: Sequence[UOp]) -> Sequence[UOp]:
-    """A program, as its nodes in order, without loads that only an AFTER still names: a store waited for them, but what
-    used them is gone."""
+    """A program, as its nodes in order, without loads that only an AFTER still names:
+    a store waited for them, but what used them is gone.
+    """
     if not any(s.op is LOAD for n in order if n.op is AFTER for s in n.src[1:]):
         return order
     needed: set[UOp] = set()
@@ -53,9 +55,11 @@ def without_dead_loads(order: Sequence[UOp]) -> Sequence[UOp]:
 
 
 def without_dead_stores(order: Sequence[UOp]) -> Sequence[UOp]:
-    """A program, as its nodes in order, without stores of what an accumulator holds already: nothing is folded into it.
+    """A program, as its nodes in order, without stores of what an accumulator holds already:
+    nothing is folded into it.
 
-    It is read behind the loop as it was before. A loop that stores nothing else goes; so does what nobody reads.
+    It is read behind the loop as it was before.
+    A loop that stores nothing else goes; so does what nobody reads.
     """
     dead = _dead_stores(order)
     if not dead:
@@ -146,8 +150,8 @@ def _needed(order: Sequence[UOp]) -> set[UOp]:
 
 
 def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
-    """A program, as its nodes in order, with one END for each range: a loop that closes the ranges of another gets
-    ranges of its own.
+    """A program, as its nodes in order, with one END for each range:
+    a loop that closes the ranges of another gets ranges of its own.
 
     Copies of a loop come from upcast axes, and from reductions that share ranges in different places.
     """
@@ -173,7 +177,9 @@ def separate_loops(order: Sequence[UOp]) -> Sequence[UOp]:
 
 
 def _within(loop: UOp, own: dict[UOp, UOp], slots: Iterator[int]) -> UOp:
-    """A loop with ranges replaced in what stands inside of it, and only there; scratch memory in them is its own too."""
+    """A loop with ranges replaced in what stands inside of it,
+    and only there; scratch memory in them is its own too.
+    """
     order = loop.toposort(gate=lambda n: n is loop or not own.keys().isdisjoint(open_ranges(n)))
     new: dict[UOp, UOp] = dict(own)
     for node in order:
@@ -250,7 +256,9 @@ def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
 
 
 def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
-    """Scratch memory stands in the loops that an AFTER of ranges alone puts it in; a value of a range counts as one."""
+    """Scratch memory stands in the loops that an AFTER of ranges alone puts it in;
+    a value of a range counts as one.
+    """
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
         if _places_scratch(node):
@@ -259,7 +267,9 @@ def _scratch_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
 
 
 def _places_scratch(node: UOp) -> bool:
-    """Whether a node is an AFTER of ranges alone, or of values of ranges, which says in which loops memory stands."""
+    """Whether a node is an AFTER of ranges alone,
+    or of values of ranges, which says in which loops memory stands.
+    """
     return (
         node.op is AFTER and node.src[0].op is ALLOC and all(s.op in (RANGE, Ops.CONST) for s in node.src[1:])
     )

@@ -1,7 +1,7 @@
 """The loader: functions out of compiled objects, through cffi. Week 2.
 
-One FFI and one signature serve all kernels: parsing declarations costs milliseconds, and is done once. Calls release
-the interpreter's lock.
+One FFI and one signature serve all kernels: parsing declarations costs milliseconds,
+and is done once. Calls release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from uop_ir import BackendError
 
 from .cache import KernelSource, build, forget
 
-#: How often a waiting thread of GNU OpenMP looks before it sleeps. On CPUs that are busy with other processes, a
-#: loop of 100 us on two threads takes 1000 to 5600 us in the mean with its default of 300000 (20 ms of looking), and
-#: 200 to 500 with 1000; on idle CPUs the median is 54 us with both. 0 costs 30 us a loop.
+#: How often a waiting thread of GNU OpenMP looks before it sleeps. On CPUs that are busy with other
+#: processes, a loop of 100 us on two threads takes 1000 to 5600 us in the mean with its default of 300000 (20
+#: ms of looking), and 200 to 500 with 1000; on idle CPUs the median is 54 us with both. 0 costs 30 us a loop.
 SPIN_COUNT = "1000"
 #: How often kernels are found or made, where what was found has gone before it could be opened.
 ATTEMPTS = 10
@@ -42,9 +42,9 @@ _objects: dict[Path, Any] = {}
 def load(kernels: Sequence[KernelSource]) -> list[Any]:
     """The functions of kernels, compiled where they are new: cffi pointers to `kernel_function`.
 
-    They stay loaded for the process. An object that cannot be loaded is made anew once, as it may not be what a damaged
-    cache says; and some times more where it has gone, as another process may prune the cache. Raises BackendError where
-    a kernel cannot be compiled or loaded.
+    They stay loaded for the process. An object that cannot be loaded is made anew once, as it may not be what
+    a damaged cache says; and some times more where it has gone, as another process may prune the cache.
+    Raises BackendError where a kernel cannot be compiled or loaded.
     """
     for attempt in range(ATTEMPTS):
         paths = build(kernels)

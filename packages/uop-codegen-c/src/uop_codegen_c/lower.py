@@ -25,7 +25,8 @@ def stages(
     machine: Machine | None = None,
     schedule: Schedule | None = None,
 ) -> Iterator[tuple[str, UOp]]:
-    """A kernel after each pass from `first` on, by the pass's name; optimized by a schedule that is given, or chosen.
+    """A kernel after each pass from `first` on, by the pass's name;
+    optimized by a schedule that is given, or chosen.
 
     Raises BackendError where no pass has that name.
     """
@@ -48,7 +49,8 @@ def generate(
     machine: Machine | None = None,
     schedule: Schedule | None = None,
 ) -> KernelSource:
-    """A kernel, a closed SINK of STOREs at tensor level, as C for a machine: the one that we run on if None is given.
+    """A kernel, a closed SINK of STOREs at tensor level,
+    as C for a machine: the one that we run on if None is given.
 
     It is optimized by a schedule that is given, or chosen. Raises ScheduleError for one that is not legal.
     """
@@ -57,7 +59,9 @@ def generate(
 
 
 def source(order: Sequence[UOp], params: Sequence[UOp]) -> KernelSource:
-    """A linear program as C; `params` are the arguments of its CALL, in order. Its name is a digest of its text."""
+    """A linear program as C; `params` are the arguments of its CALL,
+    in order. Its name is a digest of its text.
+    """
     helpers, text = render("kernel", order, params)
     digest = hashlib.sha256("\n".join([*helpers, text]).encode()).hexdigest()
     name = f"k_{digest[:16]}"

@@ -15,7 +15,8 @@ from uop_ir import BackendError
 class Machine:
     """Bytes of a vector register, how many there are, and the threads that a kernel may use.
 
-    Raises BackendError for vectors of no power of two from 16 bytes on, and where there is not one of the others.
+    Raises BackendError for vectors of no power of two from 16 bytes on,
+    and where there is not one of the others.
     """
 
     vector_bytes: int

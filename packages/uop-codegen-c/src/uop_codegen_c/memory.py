@@ -1,7 +1,7 @@
 """Memory that kernels use: blocks of bytes, each behind a pointer to what C knows of it. Week 3.
 
-The pointer is the handle that the stack above holds, so that a plan's inputs go to C as they are given: to take them
-out of a Python object took 0.2 us a launch, and 0.06 us more for each after the first.
+The pointer is the handle that the stack above holds, so that a plan's inputs go to C as they are given: to
+take them out of a Python object took 0.2 us a launch, and 0.06 us more for each after the first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ struct uop_memory {
     int64_t size;            /* in bytes; -1 once it is freed */
 };
 """
-#: To Python the pointer is an integer; and types are parsed once: a memory is made in 4 us that way, not in 8.
+#: To Python the pointer is an integer; and types are parsed once:
+#: a memory is made in 4 us that way, not in 8.
 ffi.cdef(STRUCT.replace("void *data", "uintptr_t data"))
 HANDLE, ADDRESS = ffi.typeof("struct uop_memory *"), ffi.typeof("uintptr_t")
 #: A cffi pointer to a `struct uop_memory`.
@@ -33,7 +34,9 @@ _bytes: weakref.WeakKeyDictionary[Memory, npt.NDArray[np.uint8]] = weakref.WeakK
 
 
 def allocate(nbytes: int) -> Memory:
-    """Memory of so many bytes, aligned to 64, not initialized. Raises BackendError where there is not so much."""
+    """Memory of so many bytes, aligned to 64, not initialized.
+    Raises BackendError where there is not so much.
+    """
     if nbytes < 0:
         raise BackendError(f"cannot allocate {nbytes} bytes")
     try:

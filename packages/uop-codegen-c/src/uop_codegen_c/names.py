@@ -1,4 +1,6 @@
-"""Names in C: which of a program's own names may stand in its text, and what stands there for the others. Week 2."""
+"""Names in C: which of a program's own names may stand in its text,
+and what stands there for the others. Week 2.
+"""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def optimize(
 ) -> UOp:
     """A program after a schedule: the one that is given, or one that is chosen for it.
 
-    It is chosen for `machine`, or for the one that we run on; none is where the freedoms forbid to optimize. Under
-    DEBUG=3 the schedule is printed. Raises ScheduleError for a given one that is not legal.
+    It is chosen for `machine`, or for the one that we run on; none is where the freedoms forbid to optimize.
+    Under DEBUG=3 the schedule is printed. Raises ScheduleError for a given one that is not legal.
     """
     if schedule is not None:
         return apply_schedule(root, schedule, free)
@@ -66,7 +66,9 @@ class Scheduler(Packing):
     """Chooses actions for one program and applies them as it goes."""
 
     def nest(self, numbers: list[int], lanes: int = 0) -> None:
-        """Choose for one loop nest, whose ranges have these numbers, outermost first; of vectors of at most `lanes`."""
+        """Choose for one loop nest, whose ranges have these numbers,
+        outermost first; of vectors of at most `lanes`.
+        """
         loops = self.look(numbers)
         itemsize = max(n.src[1].dtype.itemsize for n in loops.end.toposort() if n.op is Ops.STORE)
         lanes = min(lanes or self.machine.vector_bytes, self.machine.vector_bytes // max(4, itemsize))

@@ -15,8 +15,8 @@ from .schedule_memory import Hold, Stage
 from .tile_shape import total_cycles
 from .tiles import Tiles
 
-#: An operand is packed if it is of more bytes than this, which a first cache keeps, and so many rows read it; more
-#: where it is contiguous already and each of several parts is packed anew, as in a convolution.
+#: An operand is packed if it is of more bytes than this, which a first cache keeps, and so many rows read it;
+#: more where it is contiguous already and each of several parts is packed anew, as in a convolution.
 PACKED_BYTES, PACKED_ROWS, PACKED_ROWS_OF_PARTS = 16_384, 32, 96
 #: How many times faster the tile must be that is had by holding its sums in memory.
 HOLD_GAIN = 1.15
@@ -24,7 +24,8 @@ HOLD_GAIN = 1.15
 
 @dataclass(frozen=True)
 class Packed:
-    """What pays to be packed: loads, loops outside and inside of the pieces of the last axis, the axis of rows.
+    """What pays to be packed: loads, loops outside and inside
+    of the pieces of the last axis, the axis of rows.
 
     `depth` is how many bytes of a column are packed.
     """
@@ -37,12 +38,16 @@ class Packed:
 
 
 class Packing(Tiles):
-    """What is done to a loop nest whose last axis is cut into pieces of a tile's width, each of which is packed."""
+    """What is done to a loop nest whose last axis is cut into pieces of a tile's width,
+    each of which is packed.
+    """
 
     def pack(self, loops: Loops, numbers: list[int], lanes: int) -> list[tuple[list[int], int]] | None:
-        """Cut the last axis into pieces of a tile's width, and copy each of what all rows read; None where it does not pay.
+        """Cut the last axis into pieces of a tile's width,
+        and copy each of what all rows read; None where it does not pay.
 
-        What remains to be done: the nest of the columns that are left, if there is one, and the most lanes that it has.
+        What remains to be done: the nest of the columns that are left,
+        if there is one, and the most lanes that it has.
         """
         packed = self.packed(loops, numbers, lanes)
         if packed is None:
@@ -119,10 +124,11 @@ class Packing(Tiles):
     def cut(
         self, before: list[int], last: int, behind: list[int], width: int, depth: int
     ) -> tuple[tuple[int, ...], int, int | None]:
-        """Cut the last axis into pieces that are packed: the loop over those that are packed together, each, the rest.
+        """Cut the last axis into pieces that are packed:
+        the loop over those that are packed together, each, the rest.
 
-        All together, in front of the loops `behind`, where they fit memory and leave no rest: so these write row by row.
-        Else each by itself, around these loops.
+        All together, in front of the loops `behind`, where they fit memory and leave no rest: so these write
+        row by row. Else each by itself, around these loops.
         """
         size = extent(find_range(self.root, last))
         if not before and size > width and size % width == 0 and depth * size <= Limits.local_memory:
@@ -141,7 +147,9 @@ class Packing(Tiles):
         return (), outer + 1, outer + 2 if size % width > 1 else None
 
     def hold(self, summed: int, number: int, height: int, lanes: int) -> None:
-        """Hold tiles of what is summed over a range, of so many values of another; what is made of them is not copied."""
+        """Hold tiles of what is summed over a range, of so many values of another;
+        what is made of them is not copied.
+        """
         others = [end for end in innermost(self.root) if summed not in sums(end)]
         first, size = next_number(self.root), extent(find_range(self.root, number))
         rows = {number} if height == size else {first + 1, first + 2} if height > 1 else set[int]()

@@ -1,4 +1,5 @@
-"""The passes from a kernel at tensor level to loops that a renderer takes, and why they stand in this order. Week 2.
+"""The passes from a kernel at tensor level to loops that a renderer takes,
+and why they stand in this order. Week 2.
 
 Weeks 3 and 4 add to them.
 """
@@ -171,7 +172,8 @@ class Spread(Pass):
 def lowering(
     freedoms: Freedoms, machine: Machine | None = None, schedule: Schedule | None = None
 ) -> tuple[Pass, ...]:
-    """The passes of a kernel, in order, with these freedoms, for a machine: the one that we run on if None is given.
+    """The passes of a kernel, in order, with these freedoms,
+    for a machine: the one that we run on if None is given.
 
     Without a schedule, one is chosen.
     """

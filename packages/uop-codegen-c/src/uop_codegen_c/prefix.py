@@ -1,9 +1,10 @@
-"""Prefix: a fold of all elements up to one that moves on with a loop is carried along from iteration to iteration.
+"""Prefix: a fold of all elements up to one that moves
+on with a loop is carried along from iteration to iteration.
 
 Week 4. What a cumulative sum is when it is made of a mask, or of windows over a padded axis, and a REDUCE:
 
     out[i] = sum over j of where(j < i + c, x[j], 0)        n * n additions
-    s = 0; for i: s = s + x[i + c - 1]; out[i] = s          n additions, in the same order, so with the same bits
+    s = 0; for i: s = s + x[i + c - 1]; out[i] = s          n additions in the same order: the same bits
 
 What the mask leaves out adds the identity: +0.0 to a sum that starts from +0.0 and so never is -0.0.
 """
@@ -19,7 +20,9 @@ from .loops import in_order, next_number, next_slot, open_ranges
 
 
 class Fold(NamedTuple):
-    """`value` of each j of a range with low <= j < i + c, where nothing else depends on i; i and j are ranges."""
+    """`value` of each j of a range with low <= j < i + c,
+    where nothing else depends on i; i and j are ranges.
+    """
 
     value: UOp
     j: UOp
@@ -30,7 +33,8 @@ class Fold(NamedTuple):
 def carry_prefixes(root: UOp, reassociate: bool) -> UOp:
     """The program with each fold of a prefix carried along by the loop of the store that it is for.
 
-    `reassociate`: floats may be folded from the end, which makes a prefix of what comes at or behind an index.
+    `reassociate`: floats may be folded from the end,
+    which makes a prefix of what comes at or behind an index.
     """
     new: dict[UOp, UOp] = {}
     number = next_number(root)
@@ -90,7 +94,9 @@ def _with_carry(end: UOp, i: UOp, folds: dict[UOp, Fold], number: int, slot: int
 
 
 def _carry(node: UOp, fold: Fold, i: UOp, outer: tuple[UOp, ...], slot: int) -> UOp:
-    """The value of a fold within the loop of i, which starts from the identity and takes in one element a time."""
+    """The value of a fold within the loop of i,
+    which starts from the identity and takes in one element a time.
+    """
     op = node.arg[0]
     start = node.const_like(REDUCE_IDENTITY[op](node.dtype))
     at = i + (fold.c - 1)
@@ -106,7 +112,9 @@ def _carry(node: UOp, fold: Fold, i: UOp, outer: tuple[UOp, ...], slot: int) -> 
 
 
 def _element(value: UOp, j: UOp, at: UOp, inside: UOp) -> UOp:
-    """A value with j replaced; what j named in memory is read only where the new index is inside of its range."""
+    """A value with j replaced; what j named in memory is read
+    only where the new index is inside of its range.
+    """
     new: dict[UOp, UOp] = {j: at}
     for node in value.toposort():
         if node not in new:
@@ -121,7 +129,9 @@ def _element(value: UOp, j: UOp, at: UOp, inside: UOp) -> UOp:
 
 
 def _prefix(node: UOp, i: UOp, reassociate: bool) -> Fold | None:
-    """How a REDUCE over one range folds a prefix that grows with i, by at most one element an iteration; else None."""
+    """How a REDUCE over one range folds a prefix that grows with i,
+    by at most one element an iteration; else None.
+    """
     if len(node.src) != 2 or node.shape != ():
         return None
     j = node.src[1]

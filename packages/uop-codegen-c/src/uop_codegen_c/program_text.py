@@ -1,4 +1,6 @@
-"""What C programs with a main have in common: scalars read from arguments, memory printed with all its bits. Week 3."""
+"""What C programs with a main have in common:
+scalars read from arguments, memory printed with all its bits. Week 3.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from .ctext import NARROW, SCALAR, function, round_helper, widen_helper
 #: The flags of our own compilations that decide bits and speed, without those that make a shared object.
 PROGRAM_FLAGS = tuple(flag for flag in FLAGS if flag not in ("-fPIC", "-shared"))
 COMMAND = f"cc {' '.join((*PROGRAM_FLAGS, OPENMP))} -march=native"
-#: Plain `cc -Wall -Werror` takes the text too: pragmas of OpenMP mean nothing where it is off, and no vector crosses
-#: the border of a file.
+#: Plain `cc -Wall -Werror` takes the text too:
+#: pragmas of OpenMP mean nothing where it is off, and no vector crosses the border of a file.
 QUIET = """\
 #ifndef _OPENMP
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
@@ -47,7 +49,9 @@ def scalar_bits(param: UOp, name: str) -> tuple[Helpers, str]:
 
 
 def reader(param: UOp, text: str, name: str) -> tuple[Helpers, str]:
-    """A C condition that reads a text into a variable of `scalar_type`; false where it is not one of its values."""
+    """A C condition that reads a text into a variable of `scalar_type`;
+    false where it is not one of its values.
+    """
     dtype = param.dtype
     if dtype is dtypes.index:
         return [_READ_INT], f"read_int({text}, INT64_C({param.arg.min}), INT64_C({param.arg.max}), &{name})"
@@ -104,7 +108,8 @@ def range_of(param: UOp) -> str:
 
 
 def printer(dtype: DType) -> Helpers:
-    """The function `print_DTYPE(label, data, count, width)`: the label, then `width` elements a line, exactly.
+    """The function `print_DTYPE(label, data, count, width)`:
+    the label, then `width` elements a line, exactly.
 
     Floats are hexadecimal, as C's %a writes them; all NaNs are one.
     """

@@ -1,8 +1,8 @@
 """Rangeify: from tensors to loops. Every element gets an index; movement ops become index arithmetic. Week 4.
 
-Two walks over the kernel's body. The first goes from the stores to the sources and collects, for each node, the
-positions at which its users want it; movement ops pass them on through their index maps, a REDUCE adds ranges of its
-own. The second goes from the sources to the stores and builds each node once for each position.
+Two walks over the kernel's body. The first goes from the stores to the sources and collects, for each node,
+the positions at which its users want it; movement ops pass them on through their index maps, a REDUCE adds
+ranges of its own. The second goes from the sources to the stores and builds each node once for each position.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ MEMORY = frozenset({Ops.PARAM, Ops.BUFFER, Ops.ALLOC})
 def rangeify(body: UOp) -> UOp:
     """A kernel at tensor level, a SINK of STOREs to views of PARAMs, as loops over memory.
 
-    Raises VerifyError where the body is no such SINK, or where one element that it stores depends on others of the
-    same memory; BackendError for a COPY.
+    Raises VerifyError where the body is no such SINK, or where one element that it stores depends on others
+    of the same memory; BackendError for a COPY.
     """
     call_params(body)
     state = Lowering()
@@ -70,8 +70,8 @@ def rangeify(body: UOp) -> UOp:
 def _check_stores(root: UOp) -> UOp:
     """All stores of a kernel see memory as it was before it.
 
-    So what is stored to is read before all loops, or in the same loops and at the element that is stored there: before
-    it is stored, as an AFTER says.
+    So what is stored to is read before all loops, or in the same loops and at the element that is stored
+    there: before it is stored, as an AFTER says.
     """
     inside: set[UOp] = set()
     places: dict[UOp, set[tuple[UOp, ...]]] = {}
@@ -188,8 +188,9 @@ def _build_memory(state: Lowering, node: UOp, want: Demand) -> UOp:
 
 
 def _is_empty(shape: tuple[int | UOp, ...]) -> bool:
-    """Whether there is an axis without elements. No code is made for them: it would stand before a loop that never
-    runs, and read what is not there."""
+    """Whether there is an axis without elements. No code is made for them: it would stand before a loop that
+    never runs, and read what is not there.
+    """
     return any(bounds(index(d))[1] == 0 for d in shape)
 
 

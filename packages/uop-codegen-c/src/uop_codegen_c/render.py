@@ -1,7 +1,7 @@
 """Render: a linear program as the text of one function, in C or a language like it. Weeks 2 and 3.
 
-A value that is used once is written where it is used; one that is used again gets a name. Index arithmetic is written
-in place, as a person would.
+A value that is used once is written where it is used; one that is used again gets a name. Index arithmetic is
+written in place, as a person would.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def render(
 ) -> tuple[list[str], str]:
     """The helpers and the function of a linear program; `params` in the order of a CALL's arguments.
 
-    Raises BackendError where the program has a type or an op that the language has not, BoundsError where an access
-    may be out of range, or an index beyond 64 bits.
+    Raises BackendError where the program has a type or an op that the language has not, BoundsError where an
+    access may be out of range, or an index beyond 64 bits.
     """
     r = Renderer(dialect, expression)
     r.uses = Counter(chain.from_iterable(node.src for node in order))
@@ -52,7 +52,9 @@ def render(
 
 
 def _hoisted(order: Sequence[UOp]) -> frozenset[UOp]:
-    """Values to be computed where they stand: a deeper loop uses them, or index arithmetic, whose text is repeated."""
+    """Values to be computed where they stand: a deeper loop uses them,
+    or index arithmetic, whose text is repeated.
+    """
     depth = 0
     place: dict[UOp, int] = {}
     out: set[UOp] = set()

@@ -1,4 +1,6 @@
-"""Report: by which schedule a kernel runs, what its actions are for, and how near it comes to the roofline. Week 6."""
+"""Report: by which schedule a kernel runs, what its actions are for,
+and how near it comes to the roofline. Week 6.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ from .tuned import Find
 
 
 def report(body: UOp) -> Iterator[str]:
-    """Lines about a kernel: its schedule, what each action is for, and its time, measured now, beside the roofline.
+    """Lines about a kernel: its schedule, what each action is for,
+    and its time, measured now, beside the roofline.
 
-    Without that time where the arguments are too large to be made again. Raises BackendError where there is no
-    compiler, and UopError where the kernel cannot be run by itself.
+    Without that time where the arguments are too large to be made again. Raises BackendError where there is
+    no compiler, and UopError where the kernel cannot be run by itself.
     """
     free = current_freedoms()
     root = at_loop_level(body, free)

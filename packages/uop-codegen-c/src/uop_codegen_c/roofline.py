@@ -1,8 +1,10 @@
-"""Roofline: what memory and arithmetic of this machine can do, measured once, and how near a kernel comes. Week 6.
+"""Roofline: what memory and arithmetic of this machine can do,
+measured once, and how near a kernel comes. Week 6.
 
-A kernel takes at least as long as its bytes at the bandwidth of memory, and as its operations at the greatest rate
-(Williams, Waterman and Patterson, 2009). Bandwidth is measured for a size that caches hold, and for a larger one. All is
-measured with kernels of ours: the sum of two arrays, sums of one, and products and sums that stay in registers.
+A kernel takes at least as long as its bytes at the bandwidth of memory, and as its operations at the greatest
+rate (Williams, Waterman and Patterson, 2009). Bandwidth is measured for a size that caches hold, and for a
+larger one. All is measured with kernels of ours: the sum of two arrays,
+sums of one, and products and sums that stay in registers.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ VERSION = "1"
 
 @dataclass(frozen=True)
 class Roofline:
-    """Bytes a second, by the bytes of the arguments; floating-point operations of f32 a second; with all threads."""
+    """Bytes a second, by the bytes of the arguments;
+    floating-point operations of f32 a second; with all threads.
+    """
 
     bandwidths: tuple[tuple[int, float], ...]
     flops: float
@@ -48,12 +52,16 @@ class Roofline:
         return nbytes / rate
 
     def arithmetic_seconds(self, flops: int, itemsize: int) -> float:
-        """For so many operations on floats of so many bytes, of which a vector holds fewer if they are wide."""
+        """For so many operations on floats of so many bytes,
+        of which a vector holds fewer if they are wide.
+        """
         return flops / self.flops * max(itemsize, 4) / 4
 
 
 def roofline() -> Roofline:
-    """That of this CPU and compiler: from the cache folder, or measured now, in some seconds, and kept there."""
+    """That of this CPU and compiler: from the cache folder,
+    or measured now, in some seconds, and kept there.
+    """
     parts = [cpu_model(), repr(this_machine()), active_compiler().identity]
     with kernel_folder() as folder:
         return kept(folder / f"roofline-{digest(VERSION, *parts)[:16]}", read_roofline, measured, VERSION)
@@ -99,7 +107,9 @@ def computed() -> UOp:
 
 
 def best_seconds(body: UOp) -> float:
-    """Of one run by the chosen schedule, or by tiles of vectors, with and without threads, where those are legal."""
+    """Of one run by the chosen schedule, or by tiles of vectors,
+    with and without threads, where those are legal.
+    """
     bench = Bench(body, Freedoms())
     lanes = this_machine().vector_bytes // 4
     vectors = f"split 0 {8 * lanes} upcast; split 2 {lanes} vector"

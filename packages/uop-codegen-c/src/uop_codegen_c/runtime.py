@@ -1,7 +1,8 @@
 """The replay of a plan: one call from Python runs all kernels. Week 3.
 
-All tables that a run needs are made when a plan is linked. A run puts the values of scalars where the kernels will look
-for them and hands on its memory, which C looks at: benchmarks/launch.py measures what that costs beside a bare call.
+All tables that a run needs are made when a plan is linked. A run puts the values of scalars where the kernels
+will look for them and hands on its memory, which C looks at:
+benchmarks/launch.py measures what that costs beside a bare call.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class CpuProgram:
 def replay(plan: Plan, programs: Sequence[CpuProgram], function: Any) -> Executable:
     """A linked plan. `programs`: the kernel of each of its calls. `function`: that of REPLAY.
 
-    Raises BackendError where the plan does not fit together. A function within a function, since a call of a method
-    and a with-block take 0.3 us more, of the 1 us that a launch may take.
+    Raises BackendError where the plan does not fit together. A function within a function, since a call of a
+    method and a with-block take 0.3 us more, of the 1 us that a launch may take.
     """
     tables = _Tables(plan, programs)
     inputs, arity, table = len(plan.inputs), len(plan.scalars), tables.plan
@@ -116,8 +117,8 @@ def replay(plan: Plan, programs: Sequence[CpuProgram], function: Any) -> Executa
     def run(memory: Sequence[Memory], scalars: Sequence[float | int]) -> None:
         """Run with the memory of the plan's inputs and the values of its scalars, in their order.
 
-        One run at a time: another thread waits. Raises BackendError for memory that is missing, freed or too small,
-        BoundsError for a variable outside of its bounds.
+        One run at a time: another thread waits. Raises BackendError for memory that is missing, freed or too
+        small, BoundsError for a variable outside of its bounds.
         """
         if len(memory) != inputs:
             raise BackendError(f"the plan takes {inputs} memories, {len(memory)} given")
@@ -167,7 +168,8 @@ def _checked_bits(param: UOp, value: float) -> int:
 
 
 def scalar_bits(dtype: DType, value: float) -> int:
-    """A Python number as the int64 that a kernel takes it from: an integer itself, or a float's bits, low ones first.
+    """A Python number as the int64 that a kernel takes it from:
+    an integer itself, or a float's bits, low ones first.
 
     Raises VerifyError where the value has no place in the type: a fraction in an integer.
     """
@@ -207,7 +209,9 @@ def _line(program: CpuProgram, seconds: float, total: float) -> str:
 
 
 class _Tables:
-    """The C side of a plan: what every kernel finds in its buffers and scalars. Keeps alive what C points to."""
+    """The C side of a plan: what every kernel finds in its buffers and scalars.
+    Keeps alive what C points to.
+    """
 
     def __init__(self, plan: Plan, programs: Sequence[CpuProgram]) -> None:
         memory = allocate(plan.arena)

@@ -1,12 +1,14 @@
-"""Scatter: a fold for each value of what a number in memory says becomes one walk that folds where it says. Week 4.
+"""Scatter: a fold for each value of what a number in memory
+says becomes one walk that folds where it says. Week 4.
 
-What a gradient of picked rows, a histogram or a sum of segments is when it is made of a one-hot mask and a REDUCE (or a
-product or maximum, with the identity in place of 0):
+What a gradient of picked rows, a histogram or a sum of segments is when it is made of a one-hot mask and a
+REDUCE (or a product or maximum, with the identity in place of 0):
 
     out[v] = sum over n of where(at[n] == v, g[n], 0)             as many additions as values times elements
     out[v] = 0 for all v; for n: out[at[n]] = out[at[n]] + g[n]   one for each element, in the same order
 
-The loop over n is serial, so that the bits are the same and no two additions meet. What names no element is left out.
+The loop over n is serial, so that the bits are the same and no two additions meet.
+What names no element is left out.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class OneHot(NamedTuple):
 
 
 def scatter(root: UOp) -> UOp:
-    """The program with each fold that is stored, and is for an index that memory names, folded where it belongs."""
+    """The program with each fold that is stored,
+    and is for an index that memory names, folded where it belongs.
+    """
     ends = [_scattered(root, end) or end if end.op is Ops.END else end for end in root.src]
     return root if tuple(ends) == root.src else UOp.sink(*ends)
 

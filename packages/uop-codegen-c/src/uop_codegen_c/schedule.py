@@ -1,10 +1,12 @@
-"""Schedules: axis actions as text that is printed, read and replayed, each legal or refused with the reason. Week 6.
+"""Schedules: axis actions as text that is printed,
+read and replayed, each legal or refused with the reason. Week 6.
 
     schedule = [ action ] { ( ";" | newline ) [ action ] }
     action   = "split" range factor axis | "retype" range axis | "reorder" ranges
              | "pad" range multiple | "stage" argument ranges [ padding ] | "hold" range ranges
     ranges   = "(" range { "," range } [ "," ] ")"
-    axis     = "loop" | "reduce" | "thread" | "upcast" | "vector" | "unroll" | "global" | "local" | "warp" | "group"
+    axis     = "loop" | "reduce" | "thread" | "upcast" | "vector" | "unroll"
+             | "global" | "local" | "warp" | "group"
 
 The others are integers; `#` starts a comment. A range is named by its number, an argument by its slot.
 """
@@ -41,7 +43,9 @@ class Schedule:
 
     @staticmethod
     def parse(text: str, file: str = "schedule") -> Schedule:
-        """The schedule of a text. Raises ParseError with line and column, ScheduleError for what is no text."""
+        """The schedule of a text. Raises ParseError with line and column,
+        ScheduleError for what is no text.
+        """
         if not isinstance(text, str):
             raise ScheduleError(f"Schedule.parse: {text!r} is no text", remedy='"retype 0 vector", say')
         actions: list[Action] = []
@@ -60,7 +64,8 @@ class Schedule:
     def apply(self, root: UOp, freedoms: Freedoms | None = None) -> UOp:
         """A program at loop level after all actions, in order.
 
-        Raises ScheduleError for the first that is not legal, or reorders a sum of floats where the freedoms forbid it.
+        Raises ScheduleError for the first that is not legal,
+        or reorders a sum of floats where the freedoms forbid it.
         """
         return apply_schedule(root, self, freedoms)
 
@@ -68,7 +73,8 @@ class Schedule:
 def apply_schedule(root: UOp, schedule: Schedule | Iterable[Action], freedoms: Freedoms | None = None) -> UOp:
     """A program after all actions of a schedule, in order. Each is a step of a trace.
 
-    Raises ScheduleError for the first that is not legal; with `freedoms`, also for one that needs what they forbid.
+    Raises ScheduleError for the first that is not legal;
+    with `freedoms`, also for one that needs what they forbid.
     """
     given: object = schedule
     if isinstance(given, str):

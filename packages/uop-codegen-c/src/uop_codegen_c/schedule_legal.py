@@ -57,12 +57,16 @@ def holds_scratch(root: UOp, r: UOp) -> bool:
 
 
 def carries(node: UOp) -> bool:
-    """Whether a loop of stores takes values from one iteration to the next: a running sum, a walk that scatters."""
+    """Whether a loop of stores takes values from one iteration to the next:
+    a running sum, a walk that scatters.
+    """
     return node.op is Ops.END and any(r.arg[1] is AxisType.REDUCE for r in node.src[1:])
 
 
 def check_axis(root: UOp, r: UOp, axis: AxisType, size: int, action: str) -> None:
-    """Raise ScheduleError where a range, or a part of it of this size, may not become an axis of this type."""
+    """Raise ScheduleError where a range, or a part of it of this size,
+    may not become an axis of this type.
+    """
     number = r.arg[0]
     for node in closers(root, r):
         if r.arg[1] is AxisType.REDUCE and carries(node):

@@ -1,4 +1,6 @@
-"""Actions on memory: stage a tile of an operand in the order of its use, hold a tile of sums, pad a range. Week 6."""
+"""Actions on memory: stage a tile of an operand in the order of its use,
+hold a tile of sums, pad a range. Week 6.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,12 @@ from .schedule_legal import ScheduleError, carries, closers, constant, find_rang
 
 @dataclass(frozen=True)
 class Stage(Checked):
-    """Copy what a LOAD of argument `slot` reads over some ranges into local memory, in the order of these ranges.
+    """Copy what a LOAD of argument `slot` reads over some ranges into local memory,
+    in the order of these ranges.
 
-    The copy is filled once for all values of the ranges that the position does not depend on. Behind what belongs to
-    one value of the first range, a row, stand `padding` elements that nobody uses: they move the rows of a tile to
-    other banks of a GPU's shared memory.
+    The copy is filled once for all values of the ranges that the position does not depend on. Behind what
+    belongs to one value of the first range, a row, stand `padding` elements that nobody uses: they move the
+    rows of a tile to other banks of a GPU's shared memory.
     """
 
     indexes = True
@@ -71,10 +74,11 @@ class Stage(Checked):
 
 @dataclass(frozen=True)
 class Hold(Checked):
-    """Put what a reduction over range `number` gives for some ranges around it into local memory, in their order.
+    """Put what a reduction over range `number` gives for some
+    ranges around it into local memory, in their order.
 
-    So it is computed in loops of its own, with ranges of their own, and what is made of it in the loops that are there:
-    a tile of accumulators can be larger than what the expression behind it leaves room for.
+    So it is computed in loops of its own, with ranges of their own, and what is made of it in the loops that
+    are there: a tile of accumulators can be larger than what the expression behind it leaves room for.
     """
 
     indexes = True
@@ -161,7 +165,8 @@ OF_ZEROS = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.CAST})
 class Pad(Checked):
     """Lengthen a range to a multiple, so that it can be split without a rest.
 
-    Behind its end nothing is loaded, nothing is stored, and a reduction folds its identity, or 0 that it has anyway.
+    Behind its end nothing is loaded, nothing is stored,
+    and a reduction folds its identity, or 0 that it has anyway.
     """
 
     indexes = True

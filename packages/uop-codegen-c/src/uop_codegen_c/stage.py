@@ -1,7 +1,9 @@
-"""Stage: scratch memory that is filled once and read at several positions, in the loops where it belongs. Week 4.
+"""Stage: scratch memory that is filled once and read at several positions,
+in the loops where it belongs. Week 4.
 
-It stands inside of every range that its value uses at all positions alike, and outside of those that it does not use.
-What a position has in common with the others is fixed there; the other axes are the axes of the scratch memory.
+It stands inside of every range that its value uses at all positions alike, and outside of those that it does
+not use. What a position has in common with the others is fixed there;
+the other axes are the axes of the scratch memory.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from .loops import open_ranges
 
 
 class Scope(NamedTuple):
-    """Where a STAGE stands: the loops around it, the index of each axis as it is filled, and the axes that it has."""
+    """Where a STAGE stands: the loops around it,
+    the index of each axis as it is filled, and the axes that it has.
+    """
 
     loops: tuple[UOp, ...]
     at: tuple[UOp, ...]

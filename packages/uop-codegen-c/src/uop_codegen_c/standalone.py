@@ -1,7 +1,7 @@
 """A kernel as a C program that runs alone: `uopc compile FILE.uir --emit c --main`. Week 3.
 
-Its inputs are those that `uopc run` generates for the same file and seed, written into the text, so that what it
-prints can be held against the interpreter.
+Its inputs are those that `uopc run` generates for the same file and seed, written into the text, so that what
+it prints can be held against the interpreter.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ INCLUDES = "\n".join(
 
 @dataclass(frozen=True)
 class Argument:
-    """Memory of the kernel. `source`: the node that `uopc run` would fill, if any; `label`: how it is printed."""
+    """Memory of the kernel. `source`: the node that `uopc run` would fill,
+    if any; `label`: how it is printed.
+    """
 
     param: UOp
     source: UOp | None = None
@@ -60,8 +62,8 @@ class Argument:
 def standalone(program: Parsed, kernel: KernelSource, params: Sequence[UOp], seed: int, name: str) -> str:
     """The text of a program: the kernel, its memory, and a main that takes scalars as `NAME=VALUE`.
 
-    `params` are the kernel's arguments, in a CALL's order; `name` is that of the file, for its first line. Raises
-    UopError where there are more elements to be generated than a text should hold.
+    `params` are the kernel's arguments, in a CALL's order; `name` is that of the file, for its first line.
+    Raises UopError where there are more elements to be generated than a text should hold.
     """
     arguments = _arguments(program, [p for p in params if p.arg.size is not None])
     scalars = [p for p in params if p.arg.size is None]

@@ -125,8 +125,8 @@ def _of_lanes(r: Renderer, memory: UOp) -> bool:
 def _register(dtype: DType, lanes: int) -> DType:
     """The type of a register that accumulates so many lanes.
 
-    Of a signed integer it is unsigned: gcc 12 makes vectors of the two sums of a loop, and where an accumulator is
-    signed and added to as unsigned, as it must be, it adds wrong elements up.
+    Of a signed integer it is unsigned: gcc 12 makes vectors of the two sums of a loop, and where an
+    accumulator is signed and added to as unsigned, as it must be, it adds wrong elements up.
     """
     return ctext.UNSIGNED.get(dtype, dtype) if lanes == 1 else dtype
 
@@ -206,7 +206,9 @@ def _lane_tests(r: Renderer, valid: UOp, lanes: int) -> list[str]:
 
 
 def _element(condition: str, element: str) -> str:
-    """What is loaded under a condition. gcc warns of an element outside of an array, even where that is `0`."""
+    """What is loaded under a condition. gcc warns of an element outside of an array,
+    even where that is `0`.
+    """
     known = {"0": "0", "1": element}
     return known.get(condition, f"{condition} ? {element} : 0")
 

@@ -1,6 +1,7 @@
 """Text size: about how long the C of a loop nest becomes when its axes are copied into registers. Week 6.
 
-A C compiler takes its time for a long function, and a reader gives up; so the optimizer makes fewer copies of much text.
+A C compiler takes its time for a long function, and a reader gives up;
+so the optimizer makes fewer copies of much text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from .widen import NARROW
 
 #: Characters that the loops of a kernel may have where it is the optimizer that copies them.
 LIMIT = 15_500
-#: How many fewer where there are f16s: the functions that convert vectors of two widths stand before the loops.
+#: How many fewer where there are f16s: the functions
+#: that convert vectors of two widths stand before the loops.
 F16_HELPERS = 4_000
 #: Characters of the text of an op, each with the name, the type and the broadcasts that come with it.
 CHARACTERS: dict[Ops, int] = {
@@ -38,10 +40,11 @@ def text_limit(root: UOp) -> int:
 
 
 def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | None, lanes: int) -> int:
-    """About how long the text of some nodes is, where each stands once for each copy of the ranges it depends on.
+    """About how long the text of some nodes is,
+    where each stands once for each copy of the ranges it depends on.
 
-    `copies` says how many there are of a range; of an upcast one there are as many as it has values. A load or store
-    along `vector` that is masked is written lane by lane.
+    `copies` says how many there are of a range; of an upcast one there are as many as it has values. A load
+    or store along `vector` that is masked is written lane by lane.
     """
     total = 0
     for node in nodes:

@@ -1,4 +1,6 @@
-"""Tiles: the actions that are done to a program, one by one, and the tile of registers that they make. Week 6."""
+"""Tiles: the actions that are done to a program, one by one,
+and the tile of registers that they make. Week 6.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from .tile_shape import best_tile
 
 
 class Tiles:
-    """A program and the actions done to it. Actions are not checked: who asks for one has seen that it is legal."""
+    """A program and the actions done to it. Actions are not checked:
+    who asks for one has seen that it is legal.
+    """
 
     def __init__(self, root: UOp, free: Freedoms, machine: Machine) -> None:
         self.root, self.free, self.machine = root, free, machine

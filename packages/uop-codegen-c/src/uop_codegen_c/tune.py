@@ -1,10 +1,10 @@
 """Tune: a search for a faster schedule of one kernel, by timing. Week 6.
 
-A beam: of all schedules that were timed, the `width` best that were not looked around yet are, until a round finds
-nothing better or the time is over. It begins with the chosen schedule, none, and those that would be chosen for other
-machines. Who times, times in a process of its own (`tune_worker`); a schedule whose results are not those of the chosen
-one counts as infinitely slow. The best few are held against the chosen one, in turns: only one that is faster there
-is found.
+A beam: of all schedules that were timed, the `width` best that were not looked around yet are, until a round
+finds nothing better or the time is over. It begins with the chosen schedule, none, and those that would be
+chosen for other machines. Who times, times in a process of its own (`tune_worker`); a schedule whose results
+are not those of the chosen one counts as infinitely slow. The best few are held against the chosen one, in
+turns: only one that is faster there is found.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from .tune_space import Scheduled, legal_part, neighbours, variants
 from .tune_worker import Worker
 from .tuned import Find
 
-#: What a schedule must take of the time of the chosen one, in turns, to be better; and in what part of the turns.
+#: What a schedule must take of the time of the chosen one,
+#: in turns, to be better; and in what part of the turns.
 CONFIRMED, WINS = 0.97, 0.75
 #: How many of the best are held against the chosen one.
 FINALISTS = 3
@@ -59,10 +60,11 @@ def tune(
     say: Callable[[str], None],
     known: Schedule,
 ) -> Find:
-    """Search for a schedule of a kernel's body, looking around `width` of them at a time, for about so many seconds.
+    """Search for a schedule of a kernel's body,
+    looking around `width` of them at a time, for about so many seconds.
 
-    `say` is told of each that is the best so far; a `known` one is timed too. Raises UopError where the kernel cannot
-    be run in another process.
+    `say` is told of each that is the best so far; a `known` one is timed too. Raises UopError where the
+    kernel cannot be run in another process.
     """
     root = at_loop_level(body, free)
     worker = Worker(body, free)
@@ -93,7 +95,9 @@ class Search:
         self.best = inf
 
     def run(self, known: Schedule) -> Find:
-        """Search, and hold the best against the chosen schedule. Raises UopError where that one cannot be timed."""
+        """Search, and hold the best against the chosen schedule.
+        Raises UopError where that one cannot be timed.
+        """
         chosen = choose(self.root, self.free, self.machine)
         self.time([chosen])
         usual = self.times[chosen[1]][0]
@@ -150,7 +154,9 @@ class Search:
                     self.say(f"{seconds * 1e3:9.3f} ms  {str(schedule) or 'none'}")
 
     def confirmed(self, chosen: Schedule, usual: float) -> tuple[Schedule | None, float, float]:
-        """The first of the best few that is faster in turns, with the seconds of the chosen one and its own."""
+        """The first of the best few that is faster in turns,
+        with the seconds of the chosen one and its own.
+        """
         order = sorted(self.times.values(), key=lambda timed: timed[0])
         for seconds, schedule in islice(order, FINALISTS):
             if seconds >= CONFIRMED * usual:

@@ -26,7 +26,8 @@ from .schedule import Schedule
 Arrays: TypeAlias = "list[npt.NDArray[Any]]"
 #: The pass that schedules are for.
 OPTIMIZE = "optimize"
-#: By bytes of a float, what sums that are added in another order may differ by: of themselves, and of the largest.
+#: By bytes of a float, what sums that are added in another order may differ by:
+#: of themselves, and of the largest.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-10}
 #: Seconds that one measurement takes, and turns take in all; runs of a measurement; measurements; turns.
 SECONDS, TURNS_SECONDS = 0.01, 6.0
@@ -36,8 +37,8 @@ RUNS, ROUNDS, TURNS, LEAST_TURNS = 1000, 3, 15, 5
 class Bench:
     """The memory of a kernel's arguments, its inputs, and its results by the schedule that is chosen.
 
-    There are two sets of inputs: numbers of both signs with scalars at their greatest, and numbers that are not
-    negative with smaller sizes, so that a logarithm too has a result to be compared.
+    There are two sets of inputs: numbers of both signs with scalars at their greatest, and numbers that are
+    not negative with smaller sizes, so that a logarithm too has a result to be compared.
     """
 
     def __init__(self, body: UOp, free: Freedoms) -> None:
@@ -60,7 +61,9 @@ class Bench:
         self.want = [self.results(chosen, case) for case in range(len(self.cases))]
 
     def programs(self, schedules: Sequence[Schedule | None]) -> list[Executable | None]:
-        """The kernel by each schedule, ready to run; None where it is not legal, too long, or does not compile."""
+        """The kernel by each schedule, ready to run;
+        None where it is not legal, too long, or does not compile.
+        """
         texts = [self.text(schedule) for schedule in schedules]
         some = [text for text in texts if text is not None]
         try:
@@ -78,7 +81,9 @@ class Bench:
         ]
 
     def text(self, schedule: Schedule | None) -> KernelSource | None:
-        """The C of the kernel by a schedule, or the one that is chosen; None where it is not legal, or too long."""
+        """The C of the kernel by a schedule, or the one that is chosen;
+        None where it is not legal, or too long.
+        """
         try:
             *_, (_, lowered) = stages(self.root, self.free, OPTIMIZE, schedule=schedule)
             found = source(linearize(lowered), self.params)
@@ -129,7 +134,9 @@ class Bench:
         return found
 
     def measured(self, program: Executable, runs: int) -> float:
-        """Seconds of one run, on average of so many, from fresh inputs on and after one that is not counted."""
+        """Seconds of one run, on average of so many,
+        from fresh inputs on and after one that is not counted.
+        """
         self.fill(0)
         scalars = self.cases[0][1]
         program(self.memory, scalars)

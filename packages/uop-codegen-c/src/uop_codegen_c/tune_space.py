@@ -34,7 +34,9 @@ CHANGES = (-2, -1, 1, 2)
 
 
 def variants(root: UOp, free: Freedoms, machine: Machine) -> Iterator[Scheduled]:
-    """No schedule, and those that would be chosen for machines with other registers, narrower vectors, one thread."""
+    """No schedule, and those that would be chosen for machines with other registers,
+    narrower vectors, one thread.
+    """
     yield Schedule(), root
     threads = dict.fromkeys((machine.threads, 1))
     widths = [w for w in (machine.vector_bytes, machine.vector_bytes // 2) if w >= 16]

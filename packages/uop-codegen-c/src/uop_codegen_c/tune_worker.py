@@ -1,7 +1,8 @@
-"""Tune worker: a process that lowers, compiles, checks and times schedules of one kernel, and may die of it. Week 6.
+"""Tune worker: a process that lowers, compiles,
+checks and times schedules of one kernel, and may die of it. Week 6.
 
-It is started from nothing, never forked: a fork would share locks and threads, and no module of the program that is
-tuned may run twice. The job is a file; then a line of JSON is asked and lines of JSON are answered:
+It is started from nothing, never forked: a fork would share locks and threads, and no module of the program
+that is tuned may run twice. The job is a file; then a line of JSON is asked and lines of JSON are answered:
 
     {"measure": [schedule, ...]}   "ready" when they are compiled, then for each its seconds, "wrong", or null
     {"turns": [one, other]}        "ready", then a list of pairs of seconds, or null

@@ -1,10 +1,10 @@
 """Tuned: the schedules that were found by timing, on disk, by kernel and by CPU. Week 6.
 
-The folder `tuned` of the kernel cache holds a folder a CPU, named by a digest of VERSION and of all that the speed of a
-kernel hangs on: the model, its vectors, registers and threads, the compiler with its flags, and the code that lowers.
-In it are
+The folder `tuned` of the kernel cache holds a folder a CPU, named by a digest of VERSION and of all that the
+speed of a kernel hangs on: the model, its vectors, registers and threads,
+the compiler with its flags, and the code that lowers. In it are
 
-    <sha256>.json   one a kernel, named by its content and freedoms: a line with the digest of the rest, then a Find
+    <sha256>.json   one a kernel, named by its content and freedoms: the digest of the rest, then a Find
 
 and beside the folders a file `lock`, held while a search times: two at once would time each other. A file
 appears by a rename, whole. One that is damaged, or whose schedule is not legal, goes when it is read. Where
@@ -35,9 +35,9 @@ VERSION = "1"
 class Find:
     """What a search has found for a kernel: `schedule`, or None where none is faster than the chosen one.
 
-    `chosen_seconds` and `seconds` are of one run by the chosen schedule and by the one found, in turns; `measured`
-    schedules were timed, of which `refused` did not count. The search was to look around `width` at a time for so many
-    seconds (`limit`).
+    `chosen_seconds` and `seconds` are of one run by the chosen schedule and by the one found, in turns;
+    `measured` schedules were timed, of which `refused` did not count. The search was to look around `width`
+    at a time for so many seconds (`limit`).
     """
 
     schedule: str | None
@@ -111,7 +111,9 @@ def keep(path: Path, found: Find) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Wait until no other process searches in this cache. Raises OSError where the folder cannot be written."""
+    """Wait until no other process searches in this cache.
+    Raises OSError where the folder cannot be written.
+    """
     tuned_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     with (tuned_folder() / "lock").open("a") as lock:
         with suppress(OSError):  # a file system without locks

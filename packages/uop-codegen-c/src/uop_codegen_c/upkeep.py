@@ -1,7 +1,8 @@
-"""The upkeep of the kernel cache: what it holds, what of it is damaged, and what nobody has used for long. Week 2.
+"""The upkeep of the kernel cache: what it holds,
+what of it is damaged, and what nobody has used for long. Week 2.
 
-All of it is safe beside processes that compile and run: what is removed under their hands is made anew, and an object
-that is loaded stays in memory when its name goes.
+All of it is safe beside processes that compile and run: what is removed under their hands is made anew, and
+an object that is loaded stays in memory when its name goes.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def _drop_links(folder: Path) -> None:
 
 
 def prune(folder: Path, seconds: float | None = None, size: int | None = None) -> Usage:
-    """Remove what was not used for so long, then what was not for longest until at most `size` bytes are left.
+    """Remove what was not used for so long, then what was
+    not for longest until at most `size` bytes are left.
 
     Returns how many files went, and their bytes. Compilations that were killed go when an hour old.
     """

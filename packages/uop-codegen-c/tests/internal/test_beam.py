@@ -1,4 +1,6 @@
-"""What timing has found: kept, looked up and applied; never believed when damaged, never an error, never a wrong kernel."""
+"""What timing has found: kept, looked up and applied;
+never believed when damaged, never an error, never a wrong kernel.
+"""
 
 from __future__ import annotations
 

@@ -361,7 +361,9 @@ def test_processes_compile_the_same_at_once(folder: Path, tmp_path: Path) -> Non
 
 
 def interrupted_while_compiling(folder: Path, tmp_path: Path, how: signal.Signals) -> tuple[str, list[int]]:
-    """End a process whose compilers have each written half an object and then hang: what it says, and their pids."""
+    """End a process whose compilers have each written half an object and then hang:
+    what it says, and their pids.
+    """
     reached = tmp_path / "reached"
     slow = script(
         tmp_path / "slow",

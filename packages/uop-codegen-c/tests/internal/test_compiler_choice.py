@@ -1,7 +1,7 @@
 """Which compiler is chosen, with which flags, on which system; and what makes another name in the cache.
 
-The compilers are scripts that say of themselves what real ones say, refuse the flags that those refuse, and hand the
-rest to the compiler of this machine.
+The compilers are scripts that say of themselves what real ones say, refuse the flags that those refuse, and
+hand the rest to the compiler of this machine.
 """
 
 import os
@@ -44,7 +44,9 @@ def gcc(version: str = "14.2.0", target: str = "x86_64-linux-gnu", cpu: str = "-
 
 
 def compiler(path: Path, says: str, *refused: str) -> str:
-    """A compiler that says this when asked, and refuses these flags. It drops what is for another CPU than ours."""
+    """A compiler that says this when asked, and refuses these flags.
+    It drops what is for another CPU than ours.
+    """
     lines = [
         "#!/bin/sh",
         f"PATH='{PATH}'",

@@ -1,4 +1,6 @@
-"""The CPU backend below the code generator: programs, plans, memory, scalars. The kernels are written by hand."""
+"""The CPU backend below the code generator: programs,
+plans, memory, scalars. The kernels are written by hand.
+"""
 
 import gc
 import os

@@ -55,7 +55,9 @@ def call(arguments: Sequence[UOp], *stores: UOp) -> UOp:
 
 
 def plan() -> Plan:
-    """Products in scratch memory; their sum, a weight that changes, a part of them as integers, another in bf16."""
+    """Products in scratch memory; their sum, a weight that changes,
+    a part of them as integers, another in bf16.
+    """
     made, seen = memory(0, SIZE), memory(1, SIZE)
     products = call([SCRATCH, X, W], made.store(seen * memory(2, SIZE)))
     after = SCRATCH.after(products)

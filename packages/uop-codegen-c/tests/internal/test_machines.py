@@ -1,4 +1,6 @@
-"""Kernels for machines with other vectors than this one's: any C compiler makes them of the instructions it has."""
+"""Kernels for machines with other vectors than this one's:
+any C compiler makes them of the instructions it has.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,9 @@ def test_a_large_product_packs_what_all_rows_read(run_cpu: Callable[..., Any]) -
 
 
 def test_a_product_with_much_behind_it_holds_its_sums() -> None:
-    """A tile of 6 rows and 2 vectors all the same, and the expression stands once; pieces lie within the rows."""
+    """A tile of 6 rows and 2 vectors all the same,
+    and the expression stands once; pieces lie within the rows.
+    """
     root = next(
         root for name, root in stages(KERNELS["packed whole, a long expression behind"]) if name == "bounds"
     )
@@ -160,7 +164,9 @@ def test_a_product_with_much_behind_it_holds_its_sums() -> None:
 
 
 def test_rows_of_a_tile_share_the_vectors_that_are_loaded() -> None:
-    """Of a convolution of 1 x 1: the image moves along y and x, so a tile is of outputs and x, not of y and x."""
+    """Of a convolution of 1 x 1: the image moves along y and x,
+    so a tile is of outputs and x, not of y and x.
+    """
     outputs, channels, height, width = 12, 6, 8, 16
     shape = (outputs, height, width, channels)
     image = param(1, (channels, height, width)).permute((1, 2, 0)).reshape((1, height, width, channels))

@@ -1,4 +1,6 @@
-"""The passes as other packages find them: one by one, with options from the settings, and all of them as `lower`."""
+"""The passes as other packages find them: one by one,
+with options from the settings, and all of them as `lower`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`uopc compile --main`: the program prints what `uopc run` does, to the bit, and says what is wrong with an argument."""
+"""`uopc compile --main`: the program prints what `uopc run` does,
+to the bit, and says what is wrong with an argument.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ def loops(body: UOp) -> UOp:
 
 
 class Fake:
-    """Tells times that a function of a schedule's text gives, in turns those of another, and the time that it took."""
+    """Tells times that a function of a schedule's text gives,
+    in turns those of another, and the time that it took.
+    """
 
     def __init__(
         self, seconds: Callable[[str], float], in_turns: Callable[[str], float] | None = None

@@ -1,4 +1,6 @@
-"""The process that times schedules: what is wrong, slow or deadly does not count, and nothing of it stays behind."""
+"""The process that times schedules: what is wrong,
+slow or deadly does not count, and nothing of it stays behind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""uop-codegen-cuda: the kernels of uop-codegen-c mapped to threads and blocks, as CUDA text, cubins, and on a CPU. Weeks 7 and 8."""
+"""uop-codegen-cuda: the kernels of uop-codegen-c mapped to threads and blocks,
+as CUDA text, cubins, and on a CPU. Weeks 7 and 8.
+"""
 
 from .check import Cost, Finding, Report, check_kernel
 from .check_html import check_html

@@ -1,7 +1,9 @@
-"""Banks: what the accesses of a warp to shared memory cost, and the padding of rows that makes it least. Week 8.
+"""Banks: what the accesses of a warp to shared memory cost,
+and the padding of rows that makes it least. Week 8.
 
-Shared memory has 32 banks of 4 bytes. A request of a warp takes as many wavefronts as the busiest bank has distinct
-words of it: lanes that ask for one word share it, lanes that ask for several words of one bank wait for each other.
+Shared memory has 32 banks of 4 bytes. A request of a warp takes as many wavefronts as the busiest bank has
+distinct words of it: lanes that ask for one word share it,
+lanes that ask for several words of one bank wait for each other.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ WARP, BANKS, WORD = 32, 32, 4
 
 @dataclass(frozen=True)
 class Access:
-    """What a thread does `times` a step with element `row * width + column + x * along_x + y * along_y` of a tile.
+    """What a thread does `times` a step with element
+    `row * width + column + x * along_x + y * along_y` of a tile.
 
     The width of a row is to be found; `row` is the part of x and y that counts rows: 1 for the one that does.
     """

@@ -1,8 +1,10 @@
-"""Barriers: where the threads of a block wait for each other, by what they do with the memory that they share. Week 8.
+"""Barriers: where the threads of a block wait for each other,
+by what they do with the memory that they share. Week 8.
 
-A read of memory that was filled since the last barrier waits for all of the fill, and a fill of memory that was read
-since then for all of these reads; nothing else waits. In a loop, what one iteration leaves open counts for the next.
-A barrier stands in the outermost loop in which it separates the two, so that it is not repeated in loops within.
+A read of memory that was filled since the last barrier waits for all of the fill, and a fill of memory that
+was read since then for all of these reads; nothing else waits. In a loop, what one iteration leaves open
+counts for the next. A barrier stands in the outermost loop in which it separates the two,
+so that it is not repeated in loops within.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Open(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """Statements of a program from one place on: a loop with what it repeats, or a statement; a branch is one.
+    """Statements of a program from one place on:
+    a loop with what it repeats, or a statement; a branch is one.
 
     `sure`: it is not a loop that may have no iterations.
     """
@@ -47,7 +50,8 @@ class Item:
 
 
 def with_barriers(order: Sequence[UOp], shared: frozenset[int]) -> list[UOp]:
-    """The program of one thread with the barriers that the memory of these slots needs, none of them redundant.
+    """The program of one thread with the barriers that the memory of these slots needs,
+    none of them redundant.
 
     Raises BackendError where one would stand in a branch, which not all threads take.
     """
@@ -107,7 +111,9 @@ def _items(order: Sequence[UOp], shared: frozenset[int]) -> tuple[Item, ...]:
 
 
 def _walk(items: Sequence[Item], state: Open) -> tuple[Open, set[int]]:
-    """What is open behind some items, and the places that need a barrier before them, where this is open at first."""
+    """What is open behind some items, and the places that need a barrier before them,
+    where this is open at first.
+    """
     places: set[int] = set()
     for item in items:
         if item.body is None:

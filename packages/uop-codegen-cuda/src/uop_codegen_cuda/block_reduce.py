@@ -1,12 +1,14 @@
-"""Reductions that the threads of a block share: lanes of a warp by shuffles, warps through shared memory. Week 7.
+"""Reductions that the threads of a block share:
+lanes of a warp by shuffles, warps through shared memory. Week 7.
 
-A REDUCE over a WARP range of 32 is folded by the lanes of a warp: each has its value in a register, and takes that of
-the lane 16 behind it, then 8, 4, 2. A REDUCE over a GROUP range is folded by the warps of a block: the first lane of
-each stores its value to shared memory, and all threads fold these, in order. What comes of it is a program of memory
-and loops like any other, in which the order of each fold stands: the interpreter gives its bits.
+A REDUCE over a WARP range of 32 is folded by the lanes of a warp: each has its value in a register, and takes
+that of the lane 16 behind it, then 8, 4, 2. A REDUCE over a GROUP range is folded by the warps of a block:
+the first lane of each stores its value to shared memory, and all threads fold these, in order. What comes of
+it is a program of memory and loops like any other,
+in which the order of each fold stands: the interpreter gives its bits.
 
-A lane's register is memory of a warp with an element a lane, filled over a WARP range. Lanes from the half on fold too,
-with what nobody needs: a warp goes together.
+A lane's register is memory of a warp with an element a lane, filled over a WARP range. Lanes from the half on
+fold too, with what nobody needs: a warp goes together.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ class _BlockReduce:
         together: dict[Place, list[UOp]] = {}
         for node, place in places.items():
             together.setdefault(place, []).append(node)
-        # all that stands on n reductions comes after all that stands on fewer, so that what a walk needs is there
+        # all that stands on n reductions comes after all that stands on fewer,
+        # so that what a walk needs is there
         for node in sorted(self.order, key=lambda n: (depths[n], n not in places)):
             if node in self.new:
                 continue
@@ -128,7 +131,9 @@ class _BlockReduce:
         return [_pair(r, index(0), 1, op) for r, op in zip(registers, ops, strict=True)]
 
     def over_warps(self, values: list[UOp], ops: list[Ops], warp: UOp, loops: Sequence[UOp]) -> list[UOp]:
-        """What the warps of a block have, folded by each thread in order. The first lane of each stores it."""
+        """What the warps of a block have, folded by each thread in order.
+        The first lane of each stores it.
+        """
         warps = int(warp.src[0].value)
         lane = UOp.range(WARP, next(self.numbers), AxisType.LOCAL)
         filled = self.fill(values, (warp, lane.eq(0)), loops, (warp, lane), warps)
@@ -145,7 +150,9 @@ class _BlockReduce:
         return [m.after(end) for m in memories]
 
     def with_lanes(self, nest: UOp, rows: frozenset[UOp]) -> UOp:
-        """A nest that has no axes for the threads that share a reduction with them: the first thread stores."""
+        """A nest that has no axes for the threads that share a reduction with them:
+        the first thread stores.
+        """
         ranges = nest.src[1:] if nest.op is Ops.END else ()
         local = [r for r in ranges if r.arg[1] is AxisType.LOCAL]
         if any(r not in rows for r in local):

@@ -24,7 +24,8 @@ from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings
 
-#: Each access calls a function, of ours and no library's; a copy of a vector is one access; the object knows its lines.
+#: Each access calls a function, of ours and no library's;
+#: a copy of a vector is one access; the object knows its lines.
 FLAGS = (
     "-fsanitize=thread",
     "-nodefaultlibs",
@@ -45,7 +46,9 @@ Rows: TypeAlias = list[list[str]]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a kernel does wrong: its kind, the line of the text, and what happens in which thread."""
+    """Something that a kernel does wrong: its kind,
+    the line of the text, and what happens in which thread.
+    """
 
     kind: str
     line: int
@@ -54,10 +57,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the accesses of a line cost: of one space (`global`, `shared`) and one direction (`load`, `store`).
+    """What the accesses of a line cost: of one space (`global`,
+    `shared`) and one direction (`load`, `store`).
 
-    `requests` of warps have `moved` sectors of 32 bytes of global memory, or taken as many wavefronts of shared memory;
-    `ideal` is how few would do for the bytes that were asked for.
+    `requests` of warps have `moved` sectors of 32 bytes of global memory, or taken as many wavefronts of
+    shared memory; `ideal` is how few would do for the bytes that were asked for.
     """
 
     line: int
@@ -78,7 +82,9 @@ class Report:
     costs: tuple[Cost, ...]
 
     def after(self, earlier: Report) -> Report:
-        """This report with what an earlier launch of the kernel did wrong too, of each kind and line the first."""
+        """This report with what an earlier launch of the kernel did wrong too,
+        of each kind and line the first.
+        """
         found = {(f.line, f.kind): f for f in (*self.findings, *earlier.findings)}
         return replace(self, findings=tuple(found[key] for key in sorted(found)))
 
@@ -113,7 +119,9 @@ class CheckedKernel:
     def run(
         self, addresses: Sequence[int], sizes: Sequence[int], scalars: Mapping[UOp, float | int]
     ) -> tuple[Rows, Rows]:
-        """Run it on memory of these bytes, in the order of the settings: findings and costs, by place in the object."""
+        """Run it on memory of these bytes, in the order of the settings:
+        findings and costs, by place in the object.
+        """
         with lock:
             return self._run(addresses, sizes, scalars)
 
@@ -163,7 +171,9 @@ class CheckedKernel:
 
 
 def compile_checked(sources: Sequence[CudaSource]) -> list[CheckedKernel]:
-    """Kernels to be checked, compiled together: their names differ. Raises BackendError, as `emulate` does."""
+    """Kernels to be checked, compiled together:
+    their names differ. Raises BackendError, as `emulate` does.
+    """
     runtime()
     paths = build([_unit(source) for source in sources], cpp_compiler(*FLAGS))
     return [CheckedKernel(s, path, launcher(path, s.name)) for s, path in zip(sources, paths, strict=True)]
@@ -185,7 +195,9 @@ def checked_kernel(source: CudaSource) -> CheckedKernel:
 def check_launch(
     source: CudaSource, addresses: Sequence[int], sizes: Sequence[int], scalars: Mapping[UOp, float | int]
 ) -> Report:
-    """Check a kernel while it runs on memory of these bytes, in the order of the settings. Raises BackendError."""
+    """Check a kernel while it runs on memory of these bytes,
+    in the order of the settings. Raises BackendError.
+    """
     kernel = checked_kernel(source)
     return kernel.report(*kernel.run(addresses, sizes, scalars), scalars)
 
@@ -193,7 +205,8 @@ def check_launch(
 def check_kernel(
     source: CudaSource, memory: Sequence[npt.NDArray[Any]], scalars: Mapping[UOp, float | int] | None = None
 ) -> Report:
-    """Check a kernel on copies of arrays, in each order of its threads; the costs are those in ascending order.
+    """Check a kernel on copies of arrays, in each order of its threads;
+    the costs are those in ascending order.
 
     Raises BackendError where it does not compile, or where g++ is not there.
     """

@@ -1,4 +1,6 @@
-"""The command `uopc check-gpu`: what kernels do wrong on a GPU, and what their accesses cost, line by line. Week 8."""
+"""The command `uopc check-gpu`: what kernels do wrong on a GPU,
+and what their accesses cost, line by line. Week 8.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from .settings import settings
 
 
 def check_command(argv: list[str]) -> int:
-    """Check the kernels of a .uir file, a .cu file or a script as a GPU would run them; 1 where something is wrong."""
+    """Check the kernels of a .uir file, a .cu file or a script as a GPU would run them;
+    1 where something is wrong.
+    """
     parser = CommandParser(prog="uopc check-gpu", description=check_command.__doc__, allow_abbrev=False)
     parser.add_argument("file", metavar="FILE.uir|FILE.cu|SCRIPT.py")
     parser.add_argument("--seed", type=int, default=0, help="seed of the generated memory (default 0)")
@@ -75,7 +79,8 @@ def _scalars(source: CudaSource, given: list[str]) -> dict[UOp, float | int]:
 
 
 def _script(path: str) -> list[Report]:
-    """Each kernel that a script runs on EMU, the backend of tensors that name none, in the order of EMU_ORDER.
+    """Each kernel that a script runs on EMU, the backend of tensors that name none,
+    in the order of EMU_ORDER.
 
     Raises UopError where there is no such file.
     """

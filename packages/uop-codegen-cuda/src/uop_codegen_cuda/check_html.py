@@ -1,4 +1,5 @@
-"""Reports of checked kernels as one HTML page that needs nothing else: the text, and what each line does and costs. Week 8.
+"""Reports of checked kernels as one HTML page that needs nothing else:
+the text, and what each line does and costs. Week 8.
 
 The page is `check.html`; what is filled in is written here, all text escaped.
 """

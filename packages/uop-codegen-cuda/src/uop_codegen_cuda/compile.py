@@ -1,7 +1,7 @@
 """Compile CUDA text to a cubin with NVRTC, which needs no GPU and no driver. Week 7.
 
-cuda.core and NVRTC come with the extra `cuda` and are imported here alone, when they are asked for. Nothing here may
-call the driver: where there is none, a call after a failed one waits for ever.
+cuda.core and NVRTC come with the extra `cuda` and are imported here alone, when they are asked for. Nothing
+here may call the driver: where there is none, a call after a failed one waits for ever.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ REPORTS = {
 class Cubin:
     """Machine code for one architecture, with what the assembler said of its kernels.
 
-    `registers` are those of a thread; `spills` the bytes that it stores because it has too few; `shared` the bytes of
-    shared memory of a block: each the greatest of all kernels in the text. `log` has all that the compiler said.
+    `registers` are those of a thread; `spills` the bytes that it stores because it has too few; `shared` the
+    bytes of shared memory of a block: each the greatest of all kernels in the text.
+    `log` has all that the compiler said.
     """
 
     code: bytes
@@ -42,8 +43,9 @@ class Cubin:
 def compile_cubin(source: str, arch: str = "sm_80") -> Cubin:
     """A CUDA text as machine code for exactly this architecture.
 
-    A multiplication and an addition are fused only where the text says so; divisions and square roots are correctly
-    rounded. Raises BackendError where the extra is missing, for an unknown architecture, or with the compiler's errors.
+    A multiplication and an addition are fused only where the text says so; divisions and square roots are
+    correctly rounded. Raises BackendError where the extra is missing,
+    for an unknown architecture, or with the compiler's errors.
     """
     if arch not in ARCHITECTURES:
         raise BackendError(f"no architecture {arch!r}", remedy=f"one of {', '.join(ARCHITECTURES)}")

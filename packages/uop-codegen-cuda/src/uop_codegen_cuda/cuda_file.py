@@ -68,7 +68,9 @@ def read_cuda(path: str) -> tuple[CudaSource, dict[UOp, float | int]]:
 
 
 def declared_parameters(text: str, kernel: str) -> list[str] | None:
-    """The parameters of a __global__ function as a text declares them; None where it has none of that name."""
+    """The parameters of a __global__ function as a text declares them;
+    None where it has none of that name.
+    """
     found = re.search(rf"__global__[^;{{}}]*?\b{kernel}\s*\(([^)]*)\)", text)
     return None if found is None else _split(found[1])
 

@@ -1,4 +1,5 @@
-"""CUDA as a dialect of C: typed arguments, the indices of the grid, and a prelude in place of headers. Week 7.
+"""CUDA as a dialect of C: typed arguments, the indices of the grid,
+and a prelude in place of headers. Week 7.
 
 NVRTC brings no headers, and the text needs none.
 """

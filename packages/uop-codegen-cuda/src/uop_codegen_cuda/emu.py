@@ -1,4 +1,6 @@
-"""The backend EMU: kernels as CUDA text, run on the CPU as a GPU would run them, but for the time it takes. Week 7."""
+"""The backend EMU: kernels as CUDA text, run on the CPU as a GPU would run them,
+but for the time it takes. Week 7.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +76,8 @@ class EmuExecutable:
     def __call__(self, memory: Sequence[Any], scalars: Sequence[float | int]) -> None:
         """Run with the memory of the plan's inputs and the values of its scalars, in their order.
 
-        Raises BackendError where their numbers or sizes do not fit the plan, BoundsError for a variable outside of
-        its bounds.
+        Raises BackendError where their numbers or sizes do not fit the plan,
+        BoundsError for a variable outside of its bounds.
         """
         plan = self._plan
         if len(memory) != len(plan.inputs) or len(scalars) != len(plan.scalars):

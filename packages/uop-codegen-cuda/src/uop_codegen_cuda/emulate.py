@@ -48,11 +48,12 @@ class EmuKernel:
     function: Any
 
     def __call__(self, addresses: Sequence[int], scalars: Mapping[UOp, float | int]) -> None:
-        """Run it on memory at these addresses, in the order of its arguments, with these values of its scalar PARAMs.
+        """Run it on memory at these addresses, in the order of its arguments,
+        with these values of its scalar PARAMs.
 
-        The order of the threads is that of the settings. Raises BoundsError for a variable outside of its bounds,
-        BackendError for a block of more threads than 1024 or its launch bound, and where threads wait for others that
-        never come.
+        The order of the threads is that of the settings. Raises BoundsError for a variable outside of its
+        bounds, BackendError for a block of more threads than 1024 or its launch bound,
+        and where threads wait for others that never come.
         """
         launch(self.source, self.function, addresses, scalars, fibers=bool(WAITS.search(self.source.text)))
 
@@ -132,7 +133,9 @@ def device_text(name: str) -> str:
 
 
 def _bits(param: UOp, value: float) -> int:
-    """The value of a scalar as a kernel reads it, low bytes first. Raises BoundsError, VerifyError for a wrong type."""
+    """The value of a scalar as a kernel reads it, low bytes first.
+    Raises BoundsError, VerifyError for a wrong type.
+    """
     if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
         name, low, high = param.arg.name, param.arg.min, param.arg.max
         raise BoundsError(

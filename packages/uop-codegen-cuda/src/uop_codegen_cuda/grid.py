@@ -1,10 +1,12 @@
-"""From loops to threads: the ranges of the grid become SPECIALs, and what is past an axis's end is guarded. Week 7.
+"""From loops to threads: the ranges of the grid become SPECIALs,
+and what is past an axis's end is guarded. Week 7.
 
-It acts on a linear program. Every thread runs all of it: a loop over a GLOBAL or LOCAL range is there no more, the
-range is the index of the block or of the thread. The innermost GLOBAL range of a nest is gidx0, the next gidx1; lidx0
-likewise. All nests of a kernel share one grid, as large as the largest needs: a nest that is smaller, or an axis whose
-end is not that of the grid, is guarded by an IF. What fills shared memory has local ranges of its own, that are the
-indices of the threads too; what fills registers of lanes has a warp range, which is lidx0.
+It acts on a linear program. Every thread runs all of it: a loop over a GLOBAL or LOCAL range is there no
+more, the range is the index of the block or of the thread. The innermost GLOBAL range of a nest is gidx0, the
+next gidx1; lidx0 likewise. All nests of a kernel share one grid, as large as the largest needs: a nest that
+is smaller, or an axis whose end is not that of the grid, is guarded by an IF. What fills shared memory has
+local ranges of its own, that are the indices of the threads too;
+what fills registers of lanes has a warp range, which is lidx0.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from .staging import BLOCKS, DIMENSIONS
 PREFIX = {AxisType.GLOBAL: "gidx", AxisType.LOCAL: "lidx"}
 #: Axes that CUDA text has not, and what to ask for instead.
 OF_A_CPU = {AxisType.VECTOR: "upcast", AxisType.THREAD: "global or local"}
-#: Threads of a block, at most, and blocks and threads along a dimension that allows fewer than others (CUDA C++
-#: Programming Guide, technical specifications per compute capability).
+#: Threads of a block, at most, and blocks and threads along a dimension that allows fewer than others (CUDA
+#: C++ Programming Guide, technical specifications per compute capability).
 MOST_THREADS = 1024
 MOST_ALONG = {"gidx1": BLOCKS, "gidx2": BLOCKS, "lidx2": 64}
 
@@ -91,7 +93,9 @@ def to_grid(order: Sequence[UOp]) -> list[UOp]:
 
 
 def launch(order: Sequence[UOp]) -> tuple[tuple[UOp, ...], tuple[UOp, ...]]:
-    """The blocks of a grid and the threads of a block, each in x, y and z, that a program of `to_grid` asks for."""
+    """The blocks of a grid and the threads of a block,
+    each in x, y and z, that a program of `to_grid` asks for.
+    """
     sizes = {n.arg: n.src[0] for n in order if n.op is Ops.SPECIAL}
     blocks, threads = (tuple(sizes.get(f"{p}{i}", index(1)) for i in range(3)) for p in PREFIX.values())
     return blocks, threads
@@ -125,7 +129,9 @@ def _names(end: UOp) -> dict[UOp, str]:
 
 
 def _size(name: str, ends: list[UOp]) -> UOp:
-    """The size of an axis of the grid: the largest that a nest asks for, at least 1. That of a block is a constant."""
+    """The size of an axis of the grid: the largest that a nest asks for,
+    at least 1. That of a block is a constant.
+    """
     if name.startswith(PREFIX[AxisType.LOCAL]):
         return index(max(1, *(bounds(e)[1] for e in ends)))
     largest = reduce(lambda a, b: a.maximum(b), dict.fromkeys(ends))
@@ -208,8 +214,8 @@ class _Rewrite:
     def guard(self, end: UOp | None) -> UOp | None:
         """The condition under which a thread has a part in a nest; None where every thread has.
 
-        A fill of shared memory is a matter of each block: without a nest, of one thread. In a fill of registers each
-        lane has a part, whether its value is needed or not: a warp goes together.
+        A fill of shared memory is a matter of each block: without a nest, of one thread. In a fill of
+        registers each lane has a part, whether its value is needed or not: a warp goes together.
         """
         if end in self.lanes:
             return None

@@ -18,7 +18,8 @@ FLAGS = (
     *("-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
     *("-fPIC", "-shared", "-Wno-psabi"),
 )
-#: What CHECK=1 adds. A kernel takes all arguments of its CALL; a pragma such as `unroll` is for a GPU's compiler.
+#: What CHECK=1 adds. A kernel takes all arguments of its CALL;
+#: a pragma such as `unroll` is for a GPU's compiler.
 WARNINGS = (
     "-Wall",
     "-Wextra",

@@ -1,4 +1,6 @@
-"""The passes from a kernel at tensor level to CUDA text: those of C, with the grid in place of vectors. Week 7."""
+"""The passes from a kernel at tensor level to CUDA text:
+those of C, with the grid in place of vectors. Week 7.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class MapAxes(Pass):
 def lowering(freedoms: Freedoms, schedule: Schedule | None = None) -> tuple[Pass, ...]:
     """The passes of a kernel, in order, with these freedoms. Without a schedule, one is chosen.
 
-    No loop carries a value, and nothing is scattered: on a grid each element is computed by a thread of its own.
+    No loop carries a value, and nothing is scattered:
+    on a grid each element is computed by a thread of its own.
     """
     steps: list[Pass] = []
     for step in c_lowering(freedoms):
@@ -64,10 +67,11 @@ check_order(PASSES, ORDER)
 class CudaSource:
     """A kernel as CUDA text, complete, and how to launch it.
 
-    `params` are its arguments in order, those of its CALL: memory by pointer, scalars by value, an index as int, or as
-    int64_t where addresses need it. `grid` and `block` are the sizes in x, y and z; those of the grid are indices over
-    the scalars. `definitions` are the parts of the text that come before the kernel, each the same under the same name
-    in all kernels. `shared` is how many bytes of shared memory a launch adds to those that the text declares.
+    `params` are its arguments in order, those of its CALL: memory by pointer, scalars by value, an index as
+    int, or as int64_t where addresses need it. `grid` and `block` are the sizes in x, y and z; those of the
+    grid are indices over the scalars. `definitions` are the parts of the text that come before the kernel,
+    each the same under the same name in all kernels. `shared` is how many bytes of shared memory a launch
+    adds to those that the text declares.
     """
 
     name: str
@@ -88,8 +92,9 @@ def stages(body: UOp, freedoms: Freedoms) -> Iterator[tuple[str, UOp | Sequence[
 
 
 class ThreadProgram(NamedTuple):
-    """The program of one thread, and the slots of memory that it shares: with its block, and with the lanes of its warp,
-    each of which has an element in a register."""
+    """The program of one thread, and the slots of memory that it shares: with its block, and with the lanes
+    of its warp, each of which has an element in a register.
+    """
 
     order: list[UOp]
     shared: frozenset[int]
@@ -97,7 +102,9 @@ class ThreadProgram(NamedTuple):
 
 
 def thread_program(root: UOp) -> ThreadProgram:
-    """The program of one thread of what the passes give. Raises BackendError for more shared memory than a block has."""
+    """The program of one thread of what the passes give.
+    Raises BackendError for more shared memory than a block has.
+    """
     order = linearize(root)
     filled = fills(order)
     nbytes = shared_bytes(filled)
@@ -119,9 +126,9 @@ def generate(
 ) -> CudaSource:
     """A kernel, a closed SINK of STOREs at tensor level, as CUDA. Without a name, it is named by its content.
 
-    It is mapped to the grid by a schedule that is given, or chosen. Raises BackendError where it has a type or an op
-    that CUDA has not, ScheduleError for a schedule that is not legal or asks for a launch that no GPU has, UopError for
-    one that is no Schedule.
+    It is mapped to the grid by a schedule that is given, or chosen. Raises BackendError where it has a type
+    or an op that CUDA has not, ScheduleError for a schedule that is not legal or asks for a launch that no
+    GPU has, UopError for one that is no Schedule.
     """
     _check_type(schedule)
     *_, (_, root) = run_passes(body, lowering(freedoms or Freedoms(), schedule))
@@ -149,7 +156,8 @@ def _check_type(schedule: object) -> None:
 
 
 def chosen_schedule(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
-    """The actions that are chosen for the threads of a block to share operands, in shared memory, or reductions.
+    """The actions that are chosen for the threads of a block to share operands,
+    in shared memory, or reductions.
 
     None where they share nothing: then each thread computes an element of the output.
     """
@@ -159,7 +167,9 @@ def chosen_schedule(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
 
 
 def staging(body: UOp, freedoms: Freedoms | None = None) -> Schedule:
-    """The actions that are chosen to stage the operands of a kernel in shared memory; none where none are staged."""
+    """The actions that are chosen to stage the operands of a kernel in shared memory;
+    none where none are staged.
+    """
     schedule = chosen_schedule(body, freedoms)
     return schedule if any(isinstance(action, Stage) for action in schedule) else Schedule()
 

@@ -1,9 +1,9 @@
 """Map the axes of a kernel to the grid: blocks and the threads of a block, by axis actions. Week 7.
 
-The output axis along which the store is contiguous becomes the threads of a block, so that neighbours in a warp touch
-neighbours in memory; where it is longer than a block it is cut into blocks. The other output axes become blocks, up to
-the three dimensions of a grid; more stay loops, as reductions do. Of a product whose operands are worth to be staged
-in shared memory, a block computes a tile instead.
+The output axis along which the store is contiguous becomes the threads of a block, so that neighbours in a
+warp touch neighbours in memory; where it is longer than a block it is cut into blocks. The other output axes
+become blocks, up to the three dimensions of a grid; more stay loops, as reductions do. Of a product whose
+operands are worth to be staged in shared memory, a block computes a tile instead.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ THREADS = 256
 class Block:
     """Cut a range of any size into blocks of `threads`: an outer GLOBAL range and an inner LOCAL one.
 
-    The last block is short where the size is no multiple: the inner range ends at min(threads, size - outer * threads).
-    Both take the place of the range, and the next two numbers.
+    The last block is short where the size is no multiple: the inner range ends at min(threads, size - outer *
+    threads). Both take the place of the range, and the next two numbers.
     """
 
     number: int
@@ -60,8 +60,8 @@ def least(x: UOp, limit: int) -> UOp:
 def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp:
     """A program at loop level with its axes on the grid, by a schedule that is given or chosen.
 
-    One thread runs it as it is where the freedoms forbid to optimize, and where one element of the output depends on
-    another. Raises ScheduleError for a given schedule that is not legal.
+    One thread runs it as it is where the freedoms forbid to optimize, and where one element of the output
+    depends on another. Raises ScheduleError for a given schedule that is not legal.
     """
     if schedule is not None:
         new = apply_schedule(root, schedule, free)
@@ -78,8 +78,9 @@ def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp
 
 
 def choose_mapping(root: UOp, free: Freedoms) -> tuple[Schedule, UOp]:
-    """The actions by which threads share operands or reductions, none where they share nothing, and the program on the
-    grid."""
+    """The actions by which threads share operands or reductions,
+    none where they share nothing, and the program on the grid.
+    """
     if not (free.optimize and independent(root)):
         return Schedule(), root
     shared = stage_operands(root) or share_reductions(root, free)

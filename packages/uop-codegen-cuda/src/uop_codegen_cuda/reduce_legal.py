@@ -1,7 +1,8 @@
 """Legal: which warp and group axes of a kernel's reductions a block of threads can share. Week 7.
 
-The threads that share a reduction are the lanes of a warp, `threadIdx.x`, and the warps of a block, `threadIdx.y`. All of
-them must come to each shuffle and each barrier, and must have the same value where they exchange parts of one.
+The threads that share a reduction are the lanes of a warp, `threadIdx.x`, and the warps of a block,
+`threadIdx.y`. All of them must come to each shuffle and each barrier,
+and must have the same value where they exchange parts of one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from .staging import DIMENSIONS
 
 
 def check_reductions(root: UOp) -> None:
-    """Raise ScheduleError for a program at loop level whose reductions the threads of a block cannot share."""
+    """Raise ScheduleError for a program at loop level
+    whose reductions the threads of a block cannot share.
+    """
     order = list(root.toposort())
     reductions = [n for n in order if shared_axes(n)]
     for nest in order:
@@ -83,7 +86,9 @@ def _check_sizes(reductions: Sequence[UOp]) -> None:
 
 
 def _check_within(node: UOp, loops: frozenset[UOp]) -> None:
-    """No lane of a warp has a reduction of its own that its warp shares, no warp one that its block shares."""
+    """No lane of a warp has a reduction of its own that its warp shares,
+    no warp one that its block shares.
+    """
     own = [AxisType.WARP] if {r.arg[1] for r in shared_axes(node)} == {AxisType.WARP} else [*SHARED_AXES]
     for r in loops:
         if r.arg[1] in own:
@@ -95,7 +100,9 @@ def _check_within(node: UOp, loops: frozenset[UOp]) -> None:
 
 
 def _check_block(root: UOp, reductions: Sequence[UOp], opened: dict[UOp, frozenset[UOp]]) -> None:
-    """The local axes of the store: rows, of which each warp has its own, then those of the threads that share."""
+    """The local axes of the store: rows, of which each warp has its own,
+    then those of the threads that share.
+    """
     nest = root.src[0]
     local = [r for r in nest.src[1:] if r.arg[1] is AxisType.LOCAL] if nest.op is Ops.END else []
     used = {r for node in reductions for r in opened[node] if r.arg[1] is AxisType.LOCAL}

@@ -1,14 +1,15 @@
 """Rows: reductions whose terms the threads of a block share, chosen by what global memory moves. Week 7.
 
-Of a kernel with reductions a block computes a row: the outputs that have their values in common. The lanes of a warp take
-neighbours in memory, so that a warp moves 4 sectors for 32 terms of f32 where a thread alone moves 32. A block has as
-many warps as leave each thread 4 terms, up to 8, or up to 32 where it is the only one; where a row has fewer terms, each
-warp has a row of its own, 8 a block. Of a reduction within another, lanes take the inner one, and warps the outer one if
-that has 8 terms. What no thread shares stays as it is: fewer than 32 terms, floats whose order is fixed,
-sizes that are symbolic, outputs of several shapes.
+Of a kernel with reductions a block computes a row: the outputs that have their values in common. The lanes of
+a warp take neighbours in memory, so that a warp moves 4 sectors for 32 terms of f32 where a thread alone
+moves 32. A block has as many warps as leave each thread 4 terms, up to 8, or up to 32 where it is the only
+one; where a row has fewer terms, each warp has a row of its own, 8 a block. Of a reduction within another,
+lanes take the inner one, and warps the outer one if that has 8 terms. What no thread shares stays as it is:
+fewer than 32 terms, floats whose order is fixed, sizes that are symbolic, outputs of several shapes.
 
-It is done where it moves fewer sectors than threads that each compute an output, counted as if nothing were cached, or
-where there are at most 1024 outputs of at least 256 terms: then a GPU waits for the longest chain of terms.
+It is done where it moves fewer sectors than threads that each compute an output, counted as if nothing were
+cached, or where there are at most 1024 outputs of at least 256 terms:
+then a GPU waits for the longest chain of terms.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from .reduce_legal import check_reductions
 from .shared import stores
 from .staging import contiguous, sectors, size, stride
 
-#: Terms of a thread, at least, where a row has more than one warp; warps of a block, and of one alone, at most.
+#: Terms of a thread, at least, where a row has more than one warp;
+#: warps of a block, and of one alone, at most.
 TERMS, WARPS, ALONE = 4, 8, 32
 #: Where there are so few outputs of so many terms, the chain of terms is what takes time.
 FEW, MANY = 1024, 256
@@ -52,7 +54,9 @@ class Shared(NamedTuple):
 
 
 def share_reductions(root: UOp, free: Freedoms) -> tuple[Schedule, UOp] | None:
-    """A schedule by which threads share a program's reductions, and the program after it; None without worth."""
+    """A schedule by which threads share a program's reductions,
+    and the program after it; None without worth.
+    """
     if not _regular(root):
         return None
     rows = _Rows(root, free)
@@ -68,7 +72,9 @@ def share_reductions(root: UOp, free: Freedoms) -> tuple[Schedule, UOp] | None:
 
 
 def _regular(root: UOp) -> bool:
-    """Whether a program is one nest of stores, of constant sizes, without scratch memory, with a reduction."""
+    """Whether a program is one nest of stores, of constant sizes,
+    without scratch memory, with a reduction.
+    """
     order = root.toposort()
     nests = [n for n in root.src if n.op in (Ops.END, Ops.STORE)]
     return (
@@ -98,8 +104,9 @@ class _Rows:
         }
 
     def along(self, node: UOp) -> UOp | None:
-        """The range of a reduction of at least 32 terms that lanes take: with the fewest sectors, half of them at least
-        with terms."""
+        """The range of a reduction of at least 32 terms that lanes take:
+        with the fewest sectors, half of them at least with terms.
+        """
         if prod(map(size, node.src[1:])) < WARP:
             return None
         long = [r for r in node.src[1:] if size(r) >= WARP // 2]
@@ -170,7 +177,9 @@ class _Rows:
         return any(not self.opened[node].isdisjoint(n.src[1:]) for n in others)
 
     def warps(self, shared: Sequence[Shared], most: int) -> int:
-        """The warps of a block: a power of two, as many as leave each thread enough of the longest reduction."""
+        """The warps of a block: a power of two, as many
+        as leave each thread enough of the longest reduction.
+        """
         warps = 1
         for node, lanes, grouped in shared:
             terms, each = prod(map(size, node.src[1:])), WARP * TERMS if lanes is not None else 1
@@ -181,7 +190,8 @@ class _Rows:
     def cut(
         self, ranges: Sequence[UOp], lanes: UOp | None, warps: int, axes: tuple[AxisType, AxisType]
     ) -> tuple[list[int], list[int]]:
-        """Give parts of some ranges to warps and lanes, as axes of these types: those with the fewest values past the end.
+        """Give parts of some ranges to warps and lanes, as axes of these types:
+        those with the fewest values past the end.
 
         The numbers of what is left of the ranges as loops, and of warps and lanes.
         """
@@ -206,7 +216,9 @@ class _Rows:
         return loops, [threads[place] for place in sorted(threads)]
 
     def part(self, number: int, extent: int, factor: int, axis: AxisType) -> tuple[int, int]:
-        """Make the inner part of a range an axis of a type: the numbers of the outer and of the inner part."""
+        """Make the inner part of a range an axis of a type:
+        the numbers of the outer and of the inner part.
+        """
         if extent == factor:
             self.do(Retype(number, axis))
             return number, number

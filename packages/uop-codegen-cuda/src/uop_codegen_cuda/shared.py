@@ -1,7 +1,7 @@
 """Shared memory: which staged tiles the threads of a block share, and whether that is legal. Week 8.
 
-A tile is shared where a range of its fill is LOCAL: each thread fills a part, and reads what others have filled. Else
-each thread has a tile of its own, filled by itself.
+A tile is shared where a range of its fill is LOCAL: each thread fills a part, and reads what others have
+filled. Else each thread has a tile of its own, filled by itself.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _local(end: UOp) -> list[UOp]:
 def check_shared(root: UOp) -> None:
     """Raise ScheduleError for a program at loop level whose shared memory a block cannot have or fill.
 
-    All threads of the block must come to each barrier, so that a kernel with shared memory is one loop nest with local
-    ranges of constant size, and each fill has no more threads than that.
+    All threads of the block must come to each barrier, so that a kernel with shared memory is one loop nest
+    with local ranges of constant size, and each fill has no more threads than that.
     """
     order = root.toposort()
     filled = fills(order)

@@ -1,15 +1,16 @@
-"""Staging: the tiles of a product's two operands in shared memory, chosen by what global memory moves. Week 8.
+"""Staging: the tiles of a product's two operands in shared memory,
+chosen by what global memory moves. Week 8.
 
-A block of 16 x 16 threads computes a tile of sums, up to 4 x 4 a thread in registers. The reduction goes in steps of
-16: in each the threads load what the tile needs of both operands, a row for each of the 16, and then all read it. A
-row is the tile's side, and a padding that makes the bank conflicts fewest.
+A block of 16 x 16 threads computes a tile of sums, up to 4 x 4 a thread in registers. The reduction goes in
+steps of 16: in each the threads load what the tile needs of both operands, a row for each of the 16, and then
+all read it. A row is the tile's side, and a padding that makes the bank conflicts fewest.
 
-The cost is in sectors of 32 bytes that global memory moves, counted as if nothing were cached. A thread that computes
-one sum loads each operand in each step: a warp moves 1 sector where they are one element, else as many as its 32
-lanes span. Staged, 16 threads move what 16 elements span, once for a whole tile. Of the tiles that cost least the
-largest is taken, and none where it costs more than half of what is moved without, or where more than half of its sums
-would be thrown away. What is made of a sum stands in the text once for each sum of a thread: a long expression leaves
-room for fewer.
+The cost is in sectors of 32 bytes that global memory moves, counted as if nothing were cached. A thread that
+computes one sum loads each operand in each step: a warp moves 1 sector where they are one element, else as
+many as its 32 lanes span. Staged, 16 threads move what 16 elements span, once for a whole tile. Of the tiles
+that cost least the largest is taken, and none where it costs more than half of what is moved without, or
+where more than half of its sums would be thrown away. What is made of a sum stands in the text once for each
+sum of a thread: a long expression leaves room for fewer.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from .shared import memory_of
 SIDE = 16
 #: Sums of a thread along each side of its tile, at most.
 MOST = 4
-#: Operations in what all sums of a thread are made into, at most, and how many a function that is defined by others is.
+#: Operations in what all sums of a thread are made into,
+#: at most, and how many a function that is defined by others is.
 MOST_OPERATIONS = 1000
 DEFINED = {Ops.EXP2: 20, Ops.LOG2: 30, Ops.SIN: 40}
 SECTOR = 32
@@ -60,8 +62,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Product:
-    """A loop nest of one sum of a product: its rows and columns, further output ranges, the range of the sum, and how
-    many operations make the product and what is stored of it."""
+    """A loop nest of one sum of a product: its rows and columns, further output ranges, the range of the sum,
+    and how many operations make the product and what is stored of it.
+    """
 
     rows: Operand
     columns: Operand
@@ -117,7 +120,9 @@ def _up(n: int, multiple: int) -> int:
 
 
 def stage_operands(root: UOp) -> tuple[Schedule, UOp] | None:
-    """A schedule that stages the operands of a program's product, and the program after it; None without worth."""
+    """A schedule that stages the operands of a program's product,
+    and the program after it; None without worth.
+    """
     product = find_product(root)
     tile = product.tile() if product is not None else None
     if product is None or tile is None:
@@ -132,7 +137,9 @@ def stage_operands(root: UOp) -> tuple[Schedule, UOp] | None:
 
 
 def find_product(root: UOp) -> Product | None:
-    """The product of a kernel that has one loop nest, one store and one reduction, of two loads; None without."""
+    """The product of a kernel that has one loop nest,
+    one store and one reduction, of two loads; None without.
+    """
     if len(root.src) != 1 or root.src[0].op is not Ops.END or root.src[0].src[0].op is not Ops.STORE:
         return None
     order = root.toposort()
@@ -165,7 +172,9 @@ def find_product(root: UOp) -> Product | None:
 
 
 def contiguous(end: UOp) -> UOp | None:
-    """The range of a loop nest along which its first store to an argument moves by one element, if there is one."""
+    """The range of a loop nest along which its first store
+    to an argument moves by one element, if there is one.
+    """
     store = next(n for n in end.toposort() if n.op is Ops.STORE and memory_of(n.src[0]).op is Ops.PARAM)
     return next((t for t, k in linear(store.src[0].src[1]).terms if k == 1 and t in end.src[1:]), None)
 
@@ -214,7 +223,9 @@ class Staging:
         return _up(size(r), multiple)
 
     def side(self, r: UOp, length: int) -> tuple[list[int], list[int], int]:
-        """Cut an output range: into blocks, the sums of a thread, and the threads; those of one value are none."""
+        """Cut an output range: into blocks, the sums of a thread,
+        and the threads; those of one value are none.
+        """
         left, number = self.padded(r, length) // SIDE, int(r.arg[0])
         if left == 1:
             self.do(Retype(number, AxisType.LOCAL))
@@ -239,7 +250,9 @@ class Staging:
         return self.next() - 1
 
     def stage(self, operand: Operand, step: int, sums: list[int], thread: int, along: int) -> None:
-        """Stage the tile of an operand, a row for each value of the step; its fill goes along contiguous memory."""
+        """Stage the tile of an operand, a row for each value of the step;
+        its fill goes along contiguous memory.
+        """
         side = self.tile[along]
         across = operand.sectors(SIDE, operand.along_sum) < operand.sectors(SIDE, operand.along_axis)
         fill = Access(side // SIDE, *((1, 0, 0, 1) if across else (0, 1, 1, 0)))

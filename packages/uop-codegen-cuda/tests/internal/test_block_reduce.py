@@ -1,4 +1,6 @@
-"""The program of shuffles and shared memory that a shared reduction becomes: the interpreter runs it, bit for bit."""
+"""The program of shuffles and shared memory that a shared reduction becomes:
+the interpreter runs it, bit for bit.
+"""
 
 from __future__ import annotations
 

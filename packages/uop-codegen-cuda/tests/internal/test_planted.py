@@ -28,7 +28,9 @@ def planted(bug: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
-    """What the checker says of each kernel and each bug: all are compiled together, each under a name of its own."""
+    """What the checker says of each kernel and each bug:
+    all are compiled together, each under a name of its own.
+    """
     if shutil.which("g++") is None:
         pytest.skip("no g++ to compile CUDA text with (apt install g++)")
     folder = tmp_path_factory.mktemp("planted")

@@ -1,8 +1,8 @@
 """Random accesses between random barriers: the checker finds a race exactly where a pair of them has one.
 
-The oracle looks at all pairs of accesses: two threads, one element, a write, no barrier of the block between, and for
-lanes of one warp none of the warp; nothing orders blocks. Where nothing races in shared memory, a read finds what was
-written before it in the order of the program.
+The oracle looks at all pairs of accesses: two threads, one element, a write, no barrier of the block between,
+and for lanes of one warp none of the warp; nothing orders blocks. Where nothing races in shared memory, a
+read finds what was written before it in the order of the program.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Access:
 
 
 def random_steps(random: Random) -> list[Step]:
-    """Often a kernel without a race: all elements are written first, and most steps have a barrier between."""
+    """Often a kernel without a race: all elements are written first,
+    and most steps have a barrier between.
+    """
     steps = [Step("write", 1, 0)] if random.random() < 0.6 else []
     for _ in range(random.randint(2, 6)):
         if random.random() < 0.8:

@@ -1,4 +1,6 @@
-"""Banks and barriers by themselves: wavefronts against a count over all lanes, the padding against the emulator."""
+"""Banks and barriers by themselves: wavefronts against a count over all lanes,
+the padding against the emulator.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_wavefronts(elements: range | list[int], itemsize: int, wanted: int) -> 
 
 
 def test_a_padding_is_the_least_that_costs_least() -> None:
-    """A fill along columns of rows of 64: a padding of 2 puts 16 rows beside each other, two elements of each."""
+    """A fill along columns of rows of 64: a padding of 2 puts 16 rows beside each other,
+    two elements of each.
+    """
     fill, read = Access(4, row_x=1, along_y=1), Access(64, along_y=1)
     costs = [step_cost([fill, read], 64 + p, 4, (16, 16)) for p in range(32)]
     assert costs[0] == 8 * (4 * 16 + 64)
@@ -102,7 +106,9 @@ def branch(*body: UOp) -> list[UOp]:
 
 
 def shape(order: list[UOp]) -> str:
-    """A program as letters: fills and reads of a and b, loops in brackets, branches in braces, barriers as bars."""
+    """A program as letters: fills and reads of a and b,
+    loops in brackets, branches in braces, barriers as bars.
+    """
     letters = {Ops.BARRIER: "|", Ops.RANGE: "[", Ops.END: "]", Ops.IF: "{", Ops.ENDIF: "}"}
     names = {fill(A): "A", fill(B): "B", read(A): "a", read(B): "b"}
     return "".join(letters.get(n.op) or names.get(n, "") for n in with_barriers(order, SHARED))

@@ -1,4 +1,6 @@
-"""What public functions are given: brought into one form, or refused in words that name it and the remedy. Week 1."""
+"""What public functions are given: brought into one form,
+or refused in words that name it and the remedy. Week 1.
+"""
 
 from __future__ import annotations
 

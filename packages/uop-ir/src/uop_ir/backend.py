@@ -1,7 +1,8 @@
 """What a backend is: the protocol between the tensors above and the code generators beside them. Week 1.
 
-A kernel is `CALL(body, arguments...)`; a Plan is kernels in order, with the scratch memory between them. Backends
-are found by entry points of the group `uop.backends`, the name of the entry point being the name of the device.
+A kernel is `CALL(body, arguments...)`; a Plan is kernels in order, with the scratch memory between them.
+Backends are found by entry points of the group `uop.backends`,
+the name of the entry point being the name of the device.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Limits:
 class Plan:
     """Kernels in order, and where their scratch memory lies.
 
-    `calls`: each a CALL whose arguments are plan-level PARAMs (memory by slot: given at each run; scalars by name),
-    GLOBAL ALLOCs (scratch), or AFTER(one of these, the CALLs that must come first).
-    `offsets`: for each scratch slot its byte offset in one arena of `arena` bytes; slots whose lifetimes do not meet
-    may share bytes. `inputs` and `scalars`: the plan-level PARAMs in the order in which a run takes them.
+    `calls`: each a CALL whose arguments are plan-level PARAMs (memory by slot: given at each run; scalars by
+    name), GLOBAL ALLOCs (scratch), or AFTER(one of these, the CALLs that must come first). `offsets`: for
+    each scratch slot its byte offset in one arena of `arena` bytes; slots whose lifetimes do not meet may
+    share bytes. `inputs` and `scalars`: the plan-level PARAMs in the order in which a run takes them.
     """
 
     calls: tuple[UOp, ...]
@@ -71,7 +72,9 @@ class Plan:
         return spans
 
     def __str__(self) -> str:
-        """A line a call: its kernel by the start of its key, and its arguments; then a line a scratch slot."""
+        """A line a call: its kernel by the start of its key,
+        and its arguments; then a line a scratch slot.
+        """
         lines = [f"plan: {len(self.calls)} calls of {len(self.bodies)} kernels, arena of {self.arena} bytes"]
         for place, call in enumerate(self.calls):
             names = ", ".join(_argument_name(a) for a in self.arguments(call))
@@ -107,7 +110,9 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """A device that runs kernels. Memory is what `allocate` returns: the rest of the stack never looks inside."""
+    """A device that runs kernels. Memory is what `allocate` returns:
+    the rest of the stack never looks inside.
+    """
 
     name: str
     limits: Limits
@@ -150,7 +155,9 @@ class Reporting(Protocol):
     """What a backend has besides where it can say how it computes a kernel."""
 
     def report(self, body: UOp) -> Iterable[str]:
-        """Lines about a kernel: what the backend makes of it and why, and how near that is to what the device can do."""
+        """Lines about a kernel: what the backend makes of it and why,
+        and how near that is to what the device can do.
+        """
 
 
 _loaded: dict[str, Backend] = {}

@@ -1,4 +1,6 @@
-"""The command `uopc`: finds a subcommand among the installed ones, runs it, and says our errors in one line. Week 1."""
+"""The command `uopc`: finds a subcommand among the installed ones,
+runs it, and says our errors in one line. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `uopc` with these arguments (those of the process if None) and return its exit code, as in `errors`."""
+    """Run `uopc` with these arguments (those of the process
+    if None) and return its exit code, as in `errors`.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:  # closed before we began, as `>&-` does
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  # for as long as the process lasts
@@ -46,14 +50,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("uopc: interrupted", INTERRUPTED)
     except OSError as error:
-        # Whoever read our output has gone, or it has no room. What is buffered must not fail again at the end.
+        # Whoever read our output has gone, or it has no room.
+        # What is buffered must not fail again at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         gone = isinstance(error, BrokenPipeError)
         return 1 if gone else _say(f"uopc: error: {error.strerror or error}", 1)
 
 
 def run_python(file: str, arguments: Sequence[str] = ()) -> None:
-    """Run a Python program as Python itself would, with these arguments; what it prints goes to the error stream.
+    """Run a Python program as Python itself would, with these arguments;
+    what it prints goes to the error stream.
 
     So a command can say what the program does to the packages. Raises UopError where there is no such file.
     """
@@ -69,10 +75,11 @@ def run_python(file: str, arguments: Sequence[str] = ()) -> None:
 
 
 def run_python_or_model(name: str, arguments: Sequence[str], command: str) -> None:
-    """Run a Python program or, where there is no file of this name, the model that an installed package knows by it.
+    """Run a Python program or, where there is no file of this name,
+    the model that an installed package knows by it.
 
-    A model does one step of training, by the arguments as options, in which `command` stands before its name where they
-    are refused. What is printed goes to the error stream. Raises UopError where there is neither.
+    A model does one step of training, by the arguments as options, in which `command` stands before its name
+    where they are refused. What is printed goes to the error stream. Raises UopError where there is neither.
     """
     models = installed_models()
     if Path(name).is_file() or not models:
@@ -132,7 +139,7 @@ def _help() -> str:
     lines = [f"usage: {USAGE}", "", "commands:"]
     for name, entry in installed_commands().items():
         try:
-            about = (_load(entry).__doc__ or "").strip().partition("\n")[0]
+            about = " ".join((_load(entry).__doc__ or "").split("\n\n")[0].split())
         except UopError as error:
             about = str(error)
         lines.append(f"  {name:<12}{about}")

@@ -1,8 +1,8 @@
 """The definition of SIN: exact reduction of the argument in integers, then a polynomial. Week 1.
 
-Reduction after Payne and Hanek, "Radian reduction for trigonometric functions" (SIGNUM Newsletter, 1983): of the
-product of the argument's integer mantissa and 2/pi only the bits around the binary point are computed, since higher
-ones stand for whole turns. The top two bits are the quadrant, those below them the angle in it.
+Reduction after Payne and Hanek, "Radian reduction for trigonometric functions" (SIGNUM Newsletter, 1983): of
+the product of the argument's integer mantissa and 2/pi only the bits around the binary point are computed,
+since higher ones stand for whole turns. The top two bits are the quadrant, those below them the angle in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _TWO_OVER_PI = (
 _WORDS = tuple(int(_TWO_OVER_PI[i : i + 8], 16) for i in range(0, len(_TWO_OVER_PI), 8))
 #: pi/2: the nearest float64, and the rest.
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
-#: (sin(x) - x) / x**3 and (cos(x) - 1 + x**2/2) / x**4 in x**2 for |x| <= pi/4, minimax: for a result in f32, in f64.
+#: (sin(x) - x) / x**3 and (cos(x) - 1 + x**2/2) / x**4 in x**2 for |x| <= pi/4,
+#: minimax: for a result in f32, in f64.
 _SIN_F32 = (-0.16666666663859916, 0.008333331875907186, -0.00019840087206174887, 2.724997157812807e-06)
 _COS_F32 = (0.0416666666643244, -0.001388888767282051, 2.4800600685613686e-05, -2.73009882812996e-07)
 _SIN_F64 = (
@@ -53,7 +54,8 @@ def sine_f32(x: UOp) -> UOp:
     bits = x.bitcast(dtypes.u32).cast(dtypes.u64)
     exponent = (bits >> bits.const_like(23)) & 0xFF
     mantissa = (bits & 0x7FFFFF) | 0x800000
-    # |x| is mantissa * 2**(exponent - 150); from 0.5 on exponent is 126 at least, and 120 makes room for a zero word
+    # |x| is mantissa * 2**(exponent - 150); from 0.5 on exponent is 126 at least,
+    # and 120 makes room for a zero word
     words = _window((0, *_WORDS[:7]), exponent - 120, 3)
     turns = ((mantissa * words[0]) << bits.const_like(32)) + mantissa * words[1]
     turns = turns + ((mantissa * words[2]) >> bits.const_like(32))  # 2 bits of quadrant, 62 of fraction
@@ -69,11 +71,14 @@ def sine_f32(x: UOp) -> UOp:
 
 
 def sine_f64(x: UOp) -> UOp:
-    """sin(x) of f64: 126 bits of the fraction, the reduced angle and the polynomials in two parts (after fdlibm)."""
+    """sin(x) of f64: 126 bits of the fraction,
+    the reduced angle and the polynomials in two parts (after fdlibm).
+    """
     bits = x.bitcast(dtypes.u64)
     exponent = (bits >> bits.const_like(52)) & 0x7FF
     mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
-    # |x| is mantissa * 2**(exponent - 1075); from 0.5 on exponent is 1022 at least, and 1013 makes room for two words
+    # |x| is mantissa * 2**(exponent - 1075); from 0.5 on exponent is 1022 at least,
+    # and 1013 makes room for two words
     upper, lower = _multiply(mantissa, _window((0, 0, *_WORDS), exponent - 1013, 6))
     quadrant, fraction = _quadrant(upper)
     small = _magnitude(x) < 0.5
@@ -96,7 +101,9 @@ def _magnitude(x: UOp) -> UOp:
 
 
 def _window(table: Sequence[int], start: UOp, count: int) -> list[UOp]:
-    """`count` words of 32 bits (in u64) of the bits of `table` from the bit `start` on, the first the highest."""
+    """`count` words of 32 bits (in u64) of the bits of `table` from the bit `start` on,
+    the first the highest.
+    """
     words = [start.const_like(word) for word in table]
     position = start >> start.const_like(5)
     zero = start.const_like(0)
@@ -113,7 +120,9 @@ def _window(table: Sequence[int], start: UOp, count: int) -> list[UOp]:
 
 
 def _multiply(mantissa: UOp, words: Sequence[UOp]) -> tuple[UOp, UOp]:
-    """Bits 64 to 191 of the product of 53 bits and six words of 32, as two u64; off by a few of the lowest unit."""
+    """Bits 64 to 191 of the product of 53 bits and six words of 32,
+    as two u64; off by a few of the lowest unit.
+    """
     shift = mantissa.const_like(32)
     right, left = mantissa & _LOW, mantissa >> shift
     low_products = [right * w for w in reversed(words)]
@@ -165,7 +174,9 @@ def _by_quadrant(quadrant: UOp, sine: UOp, cosine: UOp) -> UOp:
 
 
 def _finish(x: UOp, value: UOp, tiny: float) -> UOp:
-    """The sign of x; x itself where it is so small that sin(x) rounds to it; NaN where it is infinite or NaN."""
+    """The sign of x; x itself where it is so small that sin(x) rounds to it;
+    NaN where it is infinite or NaN.
+    """
     size = _magnitude(x)
     value = (x < 0.0).where(-value, value)
     value = (size < tiny).where(x, value)

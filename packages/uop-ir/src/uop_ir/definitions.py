@@ -1,7 +1,8 @@
 """What EXP2, LOG2 and SIN mean: graphs of arithmetic, one builder an op and float type. Week 1.
 
-The interpreter evaluates these graphs and the code generators put them in the op's place, so all agree to the bit.
-Each result is at most 2 ulp from the exact value over the whole range. There is no branch and no loop: they vectorize.
+The interpreter evaluates these graphs and the code generators put them in the op's place, so all agree to the
+bit. Each result is at most 2 ulp from the exact value over the whole range.
+There is no branch and no loop: they vectorize.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def _power(n: UOp, dtype: DType, bias: int, digits: int) -> UOp:
 def _exp2(x: UOp, bound: float, magic: float, digits: int, fraction: Callable[[UOp], UOp]) -> UOp:
     """2**x as 2**f * 2**n with n integer and |f| <= 1/2; `fraction` gives 2**f.
 
-    Adding `magic`, 1.5 * 2**digits, rounds to an integer, which then stands in the low bits. 2**n is multiplied in two
-    steps, each in range: the second one alone rounds to a denormal or overflows.
+    Adding `magic`, 1.5 * 2**digits, rounds to an integer, which then stands in the low bits. 2**n is
+    multiplied in two steps, each in range: the second one alone rounds to a denormal or overflows.
     """
     integer = dtypes.i32 if x.dtype is dtypes.f32 else dtypes.i64
     bias = (1 << (x.dtype.bits - digits - 2)) - 1
@@ -127,7 +128,8 @@ def _log2_f32(x: UOp) -> UOp:
 
 
 def _log2_f64(x: UOp) -> UOp:
-    """log(1 + r) is r - r*r/2 + s * (r*r/2 + rest), kept in two parts through the multiplication by 1 / log(2).
+    """log(1 + r) is r - r*r/2 + s * (r*r/2 + rest),
+    kept in two parts through the multiplication by 1 / log(2).
 
     The algorithm is that of the log2 of FreeBSD's libm (after fdlibm's log by K. C. Ng).
     """

@@ -12,10 +12,11 @@ CODE = 20
 
 
 def recode_dlpack(capsule: Any, codes: Mapping[int, int]) -> bool:
-    """Whether the dtype of a capsule has one of the codes (DLDataTypeCode in dlpack.h) that are keys here; it gets the
-    code beside it, of the same width.
+    """Whether the dtype of a capsule has one of the codes (DLDataTypeCode in dlpack.h) that are keys here; it
+    gets the code beside it, of the same width.
 
-    For dtypes of which NumPy does not know the code, as bf16. Raises KeyError for a capsule that has been consumed.
+    For dtypes of which NumPy does not know the code, as bf16.
+    Raises KeyError for a capsule that has been consumed.
     """
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]

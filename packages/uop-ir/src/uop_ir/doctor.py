@@ -13,7 +13,8 @@ from .cli import CommandParser, installed_commands
 from .errors import BackendError, UopError
 from .settings import in_force, settings
 
-#: ("ok", "missing" or "warn"; what; details: its version, or how to get it). Only what is missing is essential.
+#: ("ok", "missing" or "warn"; what; details: its version,
+#: or how to get it). Only what is missing is essential.
 Finding: TypeAlias = "tuple[str, str, str]"
 LIBRARIES = ("numpy", "ml_dtypes")
 #: The backend that uop-ir itself brings: without it, its installation is broken.
@@ -77,7 +78,9 @@ def _commands() -> Iterable[Finding]:
 
 
 def _reports() -> Iterable[Finding]:
-    """What the packages say of themselves: entry points of the group `uop.doctor`, functions without argument."""
+    """What the packages say of themselves: entry points of the group `uop.doctor`,
+    functions without argument.
+    """
     for entry in sorted(entry_points(group="uop.doctor"), key=lambda e: e.name):
         try:
             yield from cast(Callable[[], list[Finding]], entry.load())()

@@ -1,7 +1,8 @@
 """Graphs as pictures: DOT for other programs, SVG by a layout of our own, and what a notebook shows. Week 1.
 
 The layout puts each node below its operands, a level a row, and orders a row by where the operands stand (the
-barycenter method of Sugiyama, Tagawa and Toda, 1981, one sweep): linear in the size of the graph, but for sorting.
+barycenter method of Sugiyama, Tagawa and Toda, 1981, one sweep):
+linear in the size of the graph, but for sorting.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ DRAWN = 200
 
 
 def to_dot(root: UOp) -> str:
-    """The graph below a node in the DOT language of Graphviz: a box a node, an edge from each operand, in order."""
+    """The graph below a node in the DOT language of Graphviz:
+    a box a node, an edge from each operand, in order.
+    """
     order = {node: number for number, node in enumerate(toposort((arguments.node("to_dot", root),)))}
     lines = ["digraph uop {", "  node [shape=box, style=filled, fontname=monospace];"]
     for node, number in order.items():
@@ -61,7 +64,9 @@ class Box(NamedTuple):
 
 
 def to_svg(root: UOp) -> str:
-    """The graph below a node as an SVG document: operands above, a box a node with its op, arg, dtype and shape."""
+    """The graph below a node as an SVG document:
+    operands above, a box a node with its op, arg, dtype and shape.
+    """
     boxes = layout(arguments.node("to_svg", root))
     left = min(box.x - box.width / 2 for box in boxes.values()) - _GAP
     right = max(box.x + box.width / 2 for box in boxes.values()) + _GAP
@@ -85,7 +90,9 @@ def to_svg(root: UOp) -> str:
 
 
 def _edges(node: UOp, boxes: dict[UOp, Box]) -> Iterator[str]:
-    """A line from the lower side of each operand to the upper side of the node, side by side in their order."""
+    """A line from the lower side of each operand to the upper side of the node,
+    side by side in their order.
+    """
     box = boxes[node]
     for place, source in enumerate(node.src, 1):
         above = boxes[source]
@@ -133,7 +140,9 @@ def _levels(order: list[UOp]) -> dict[UOp, int]:
 
 
 def to_html(root: UOp) -> str:
-    """What a notebook shows of a node: the picture of its graph; of a large one its ops, and the top of its tree."""
+    """What a notebook shows of a node: the picture of its graph;
+    of a large one its ops, and the top of its tree.
+    """
     order = toposort((root,))
     if len(order) <= DRAWN:
         return to_svg(root)

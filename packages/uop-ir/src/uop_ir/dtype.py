@@ -129,7 +129,8 @@ _NUMPY: dict[DType, np.dtype[Any]] = {
     dtypes.f64: np.dtype(np.float64),
     dtypes.index: np.dtype(np.int64),
 }
-#: The least and the greatest `bits` of a constant of each type; of index, those that the interpreter can hold.
+#: The least and the greatest `bits` of a constant of each type;
+#: of index, those that the interpreter can hold.
 CONST_RANGES = {d: (0, (1 << d.bits) - 1) if d.is_float else (int(d.min), int(d.max)) for d in dtypes.all}
 _INTEGERS = {d: bounds for d, bounds in CONST_RANGES.items() if not d.is_float}
 _NOTHING = (0, -1)
@@ -212,8 +213,8 @@ def float_to_bits(dtype: DType, value: float) -> int:
 def constant(dtype: DType, value: float) -> Const:
     """`value` as a constant of `dtype`: floats round to nearest even, integers wrap, bool is `value != 0`.
 
-    Raises VerifyError where the value has no place in the type: a fraction, infinity or NaN in an integer; and what
-    is no number.
+    Raises VerifyError where the value has no place in the type:
+    a fraction, infinity or NaN in an integer; and what is no number.
     """
     return Const(dtype, constant_bits(dtype, value))
 

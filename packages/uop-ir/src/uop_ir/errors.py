@@ -32,8 +32,9 @@ class Span:
 class UopError(Exception):
     """A mistake of the user, told in one line, with the remedy where one is known.
 
-    `span` is the place in a text, `part` the part of a node that is wrong, as `.uir` names it (`sizes`, `pop`), `node`
-    the UOp where a whole program is wrong, or a run of it: who has its spans can give the place.
+    `span` is the place in a text, `part` the part of a node that is wrong, as `.uir` names it (`sizes`,
+    `pop`), `node` the UOp where a whole program is wrong,
+    or a run of it: who has its spans can give the place.
     """
 
     exit_code = 1

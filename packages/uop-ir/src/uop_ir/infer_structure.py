@@ -149,8 +149,8 @@ def _is_memory(node: UOp) -> bool:
 def call_params(body: UOp) -> tuple[UOp, ...]:
     """The PARAMs of a kernel's body in the order of a CALL's arguments: memory by slot, then scalars by name.
 
-    Raises VerifyError where the body is not closed: a BUFFER or an open range in it, a slot missing or used for two
-    sizes. The bodies that it calls are closed themselves.
+    Raises VerifyError where the body is not closed: a BUFFER or an open range in it, a slot missing or used
+    for two sizes. The bodies that it calls are closed themselves.
     """
     nodes = postorder([arguments.node("call_params", body)], own_sources)
     for node in nodes:

@@ -129,7 +129,9 @@ def const_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
 
 
 def value_type(kinds: frozenset[Kind], result: DType | None = None) -> Infer:
-    """All operands of one dtype, of a kind in `kinds`; the result has it too, unless `result` says otherwise."""
+    """All operands of one dtype, of a kind in `kinds`;
+    the result has it too, unless `result` says otherwise.
+    """
 
     def infer_value(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
         dtype, shape, alike = src[0].dtype, src[0].shape, True

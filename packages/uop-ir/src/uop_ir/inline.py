@@ -17,11 +17,13 @@ from .walks import toposort
 
 
 def inline_call(call: UOp) -> UOp:
-    """The body of a CALL with its arguments for its PARAMs, a SINK: `run_program` does with it what the CALL does.
+    """The body of a CALL with its arguments for its PARAMs, a SINK:
+    `run_program` does with it what the CALL does.
 
-    Sizes that were symbolic take the values of constant arguments. An element of a view that was given as memory
-    becomes the element of the memory under it. The body's own scratch memory gets slots that no argument has, and
-    bodies that it calls stay as they are. Raises VerifyError for any other op, and for an argument that does not fit a shape.
+    Sizes that were symbolic take the values of constant arguments. An element of a view that was given as
+    memory becomes the element of the memory under it. The body's own scratch memory gets slots that no
+    argument has, and bodies that it calls stay as they are.
+    Raises VerifyError for any other op, and for an argument that does not fit a shape.
     """
     if checked("inline_call", call).op is not Ops.CALL:
         raise VerifyError(f"{call.op!r} is no CALL", remedy="inline_call takes a CALL")
@@ -60,7 +62,9 @@ _BUILDERS: dict[Ops, Callable[[UOp], UOp]] = {
 
 
 def _made(node: UOp, src: tuple[UOp, ...]) -> UOp:
-    """A node on new sources: arithmetic of constant sizes is done, an element of a view is led to its memory."""
+    """A node on new sources: arithmetic of constant sizes is done,
+    an element of a view is led to its memory.
+    """
     if node.op in INDEX_ARITHMETIC and node.dtype is dtypes.index and all(s.op is Ops.CONST for s in src):
         return UOp.const(dtypes.index, index_op(node.op, *(s.value for s in src)))
     if node.op is Ops.INDEX and src[0] is not node.src[0]:

@@ -21,7 +21,8 @@ from .walks import toposort
 if TYPE_CHECKING:
     from .uop import UOp
 
-#: Of a line at most the characters, the operands of a node, and the characters of a name, a literal or a shape.
+#: Of a line at most the characters, the operands of a node,
+#: and the characters of a name, a literal or a shape.
 _LINE, _OPERANDS, _PIECE, _SHAPE = 90, 4, 40, 100
 #: Of a tree, the levels that are shown.
 _DEPTH = 50
@@ -96,8 +97,9 @@ def _sources(node: UOp) -> int:
 def tree(root: UOp, limit: int = 200) -> str:
     """The graph below a node, operands indented below what uses them, one node a line with its type.
 
-    A node that several use gets a number, is shown in full where it comes first, and is named by its number after
-    that. After `limit` lines the tree ends with the number of nodes that it does not show; below 50 levels it has dots.
+    A node that several use gets a number, is shown in full where it comes first, and is named by its number
+    after that. After `limit` lines the tree ends with the number of nodes that it does not show;
+    below 50 levels it has dots.
     """
     if type(limit) is not int:
         raise VerifyError(f"tree: {arguments.shown(limit)} is no number of lines", remedy="an int")

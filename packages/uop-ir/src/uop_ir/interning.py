@@ -1,4 +1,6 @@
-"""Where every node that is alive stands, once, held weakly; what a node holds; the slots of BUFFERs. Week 1."""
+"""Where every node that is alive stands, once, held weakly;
+what a node holds; the slots of BUFFERs. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _BUFFER = Ops.BUFFER
 
 
 class Fields:
-    """What a node holds. It is filled as Fields, and when it is whole becomes a UOp, which cannot be written to.
+    """What a node holds. It is filled as Fields,
+    and when it is whole becomes a UOp, which cannot be written to.
 
     That takes a fifth of the time of object.__setattr__ for each slot.
     """
@@ -44,8 +47,8 @@ class _Ref(weakref.ref["UOp"]):
 
 #: Every node that is alive. A key holds the sources, as its node does, and leaves when the node dies.
 alive: dict[Key, _Ref] = {}
-#: Held where an entry is replaced or leaves, and by the slots. A node may die, and so come here again, while its own
-#: thread holds it.
+#: Held where an entry is replaced or leaves, and by the slots.
+#: A node may die, and so come here again, while its own thread holds it.
 _lock = threading.RLock()
 
 

@@ -1,6 +1,7 @@
 """The reference interpreter: what every program means, slowly and exactly. Week 1.
 
-Everything else in this repository is held against it. It runs all levels: tensors, loops over memory, linear programs.
+Everything else in this repository is held against it.
+It runs all levels: tensors, loops over memory, linear programs.
 """
 
 from __future__ import annotations
@@ -103,9 +104,10 @@ def array_shape(node: UOp) -> tuple[int, ...]:
 def evaluate(outputs: Sequence[UOp], inputs: Mapping[UOp, Any]) -> list[Array]:
     """The values of `outputs` as new arrays.
 
-    `inputs` gives for each BUFFER and memory PARAM an array of its size and dtype (any shape), for each scalar PARAM a
-    number. An effect in the graph (AFTER a STORE) writes into the arrays given. Raises VerifyError where an input is
-    missing or does not fit, BoundsError for an access out of bounds or an index that overflows.
+    `inputs` gives for each BUFFER and memory PARAM an array of its size and dtype (any shape), for each
+    scalar PARAM a number. An effect in the graph (AFTER a STORE) writes into the arrays given. Raises
+    VerifyError where an input is missing or does not fit,
+    BoundsError for an access out of bounds or an index that overflows.
     """
     outputs = nodes("evaluate", outputs)
     for node in outputs:
@@ -119,12 +121,14 @@ def evaluate(outputs: Sequence[UOp], inputs: Mapping[UOp, Any]) -> list[Array]:
 def run_program(
     root: UOp | Sequence[UOp], memory: Mapping[UOp, Array], scalars: Mapping[UOp, Any] | None = None
 ) -> None:
-    """Run a program for its effects on `memory`: contiguous arrays for its BUFFERs, PARAMs and, if wanted, ALLOCs.
+    """Run a program for its effects on `memory`:
+    contiguous arrays for its BUFFERs, PARAMs and, if wanted, ALLOCs.
 
-    A graph runs in an order that its sources and AFTERs ask for (see `interp_blocks`). A tensor-level SINK, whose
-    STOREs take views of memory and not INDEXes, computes all values from memory as it was before any of its STOREs,
-    and then stores them in order. A sequence of nodes is a linear program: it runs as it stands, each RANGE opening a
-    loop that lasts to the END that names it, each IF guarding what follows up to its ENDIF.
+    A graph runs in an order that its sources and AFTERs ask for (see `interp_blocks`). A tensor-level SINK,
+    whose STOREs take views of memory and not INDEXes, computes all values from memory as it was before any of
+    its STOREs, and then stores them in order. A sequence of nodes is a linear program: it runs as it stands,
+    each RANGE opening a loop that lasts to the END that names it,
+    each IF guarding what follows up to its ENDIF.
 
     Memory that no one wrote to holds NaN, or -1. Raises as `evaluate` does.
     """

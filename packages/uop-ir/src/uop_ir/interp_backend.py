@@ -1,4 +1,6 @@
-"""The INTERP backend: the reference interpreter behind the Backend protocol. Slow, always there, the oracle. Week 1."""
+"""The INTERP backend: the reference interpreter behind the Backend protocol.
+Slow, always there, the oracle. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ class InterpExecutable:
     def __call__(self, memory: Sequence[Bytes], scalars: Sequence[float | int]) -> None:
         """Run with the memory of the plan's inputs and the values of its scalars, in their order.
 
-        Raises BackendError where their numbers or sizes do not fit the plan, BoundsError where a scalar is outside of
-        its bounds or a kernel leaves its memory.
+        Raises BackendError where their numbers or sizes do not fit the plan, BoundsError where a scalar is
+        outside of its bounds or a kernel leaves its memory.
         """
         plan = self._plan
         if len(memory) != len(plan.inputs) or len(scalars) != len(plan.scalars):

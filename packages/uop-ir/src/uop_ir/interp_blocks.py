@@ -1,8 +1,9 @@
 """From a graph to an order of execution: which nodes run in which loop. Week 1.
 
-A node depends on the ranges that its sources depend on, less those that an END or a REDUCE closes. It runs in the
-innermost loop of those ranges, once an iteration; what a loop needs from outside runs before the loop. What an END
-repeats runs in its innermost loop, whether it depends on its ranges or not: never, where one has no iterations.
+A node depends on the ranges that its sources depend on, less those that an END or a REDUCE closes. It runs in
+the innermost loop of those ranges, once an iteration; what a loop needs from outside runs before the loop.
+What an END repeats runs in its innermost loop,
+whether it depends on its ranges or not: never, where one has no iterations.
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ def _levels(
     loops: dict[UOp, Loop],
     repeated: Collection[UOp] = (),
 ) -> tuple[Block, ...]:
-    """What runs in each loop: a node in that of its innermost range, or of a source that is `repeated` in all of them."""
+    """What runs in each loop: a node in that of its innermost range,
+    or of a source that is `repeated` in all of them.
+    """
     levels = tuple(Block() for _ in ranges)
     deepest: dict[UOp, int] = {}
     for node in body:

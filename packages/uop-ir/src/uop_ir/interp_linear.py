@@ -26,8 +26,8 @@ _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
 def run_linear(nodes: Sequence[UOp], machine: Stepper) -> None:
     """Run `nodes` in order. A SPECIAL is a loop to the end of the program.
 
-    Raises VerifyError where a node stands before its source, a REDUCE still holds ranges, an END or ENDIF does not
-    match what was opened last, or a RANGE or IF is never closed.
+    Raises VerifyError where a node stands before its source, a REDUCE still holds ranges, an END or ENDIF
+    does not match what was opened last, or a RANGE or IF is never closed.
     """
     nodes, early = completed(nodes)
     jumps, unmatched = matched(nodes)

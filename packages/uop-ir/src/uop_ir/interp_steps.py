@@ -1,7 +1,8 @@
 """What running one node does, a row an op: the interpreter's table. Week 1.
 
-A step gets the node, the values of its sources and the machine that runs it, and returns the node's value: an array
-or NumPy scalar of the node's dtype, an int for an index of shape (), a Place for memory, None for an effect.
+A step gets the node, the values of its sources and the machine that runs it, and returns the node's value: an
+array or NumPy scalar of the node's dtype,
+an int for an index of shape (), a Place for memory, None for an effect.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ Step: TypeAlias = "Callable[[UOp, list[Any], Machine], Any]"
 
 @dataclass
 class Stores:
-    """A tensor-level STORE that waits for the effect that it belongs to, so that all values come before all stores."""
+    """A tensor-level STORE that waits for the effect that it belongs to,
+    so that all values come before all stores.
+    """
 
     memory: Array
     positions: Array
@@ -61,7 +64,9 @@ class Stores:
 
 
 def array(node: UOp, value: Any) -> Array:
-    """The value of a node as an array: memory is read. Raises BoundsError for an index that needs more than 64 bits."""
+    """The value of a node as an array: memory is read.
+    Raises BoundsError for an index that needs more than 64 bits.
+    """
     if isinstance(value, Place):
         return read(value)
     if type(value) is int and not -(1 << 63) <= value < 1 << 63:
@@ -77,7 +82,9 @@ def arrays(node: UOp, values: Sequence[Any]) -> list[Array]:
 
 
 def scalar(param: UOp, value: Any) -> Any:
-    """A number given for a scalar PARAM, in its type. Raises BoundsError where it is outside of the PARAM's bounds."""
+    """A number given for a scalar PARAM, in its type.
+    Raises BoundsError where it is outside of the PARAM's bounds.
+    """
     arg: Param = param.arg
     if arg.dtype is dtypes.index:
         try:
@@ -204,7 +211,9 @@ def call_function(op: Ops, dtype: DType, x: Array) -> Array:
 
 @cache
 def _function(op: Ops, dtype: DType) -> tuple[UOp, tuple[UOp, ...]]:
-    """A definition on a scalar PARAM, which stands for an element: the PARAM, and the other nodes in order."""
+    """A definition on a scalar PARAM, which stands for an element:
+    the PARAM, and the other nodes in order.
+    """
     operand = UOp(Ops.PARAM, (), Param(dtype, name="x"))
     return operand, tuple(n for n in definition(op, operand).toposort() if n is not operand)
 

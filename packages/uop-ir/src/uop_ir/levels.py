@@ -14,8 +14,8 @@ from .ops import AddrSpace, AxisType, Ops
 class Level(Enum):
     """How far a program is on its way to a machine.
 
-    tensor: values with shapes, as users write them. loop: scalars and vector registers in loops over memory, a graph.
-    linear: the same in one order, which is the order of execution.
+    tensor: values with shapes, as users write them. loop: scalars and vector registers in loops over memory,
+    a graph. linear: the same in one order, which is the order of execution.
     """
 
     TENSOR = "tensor"
@@ -57,7 +57,8 @@ ARGS: dict[tuple[Level, Ops], Allowed] = {
 
 
 def level_of(ops: Iterable[Ops]) -> Level:
-    """The level that a program has by its ops: linear with SPECIAL, IF or ENDIF, loop with any other that has no shape.
+    """The level that a program has by its ops: linear with SPECIAL,
+    IF or ENDIF, loop with any other that has no shape.
 
     A program that is given as a sequence of nodes is linear whatever it contains.
     """

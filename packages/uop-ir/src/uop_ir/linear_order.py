@@ -1,4 +1,6 @@
-"""The order of a linear program: what it may leave out, and which END or ENDIF closes what was opened. Week 3."""
+"""The order of a linear program: what it may leave out,
+and which END or ENDIF closes what was opened. Week 3.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def completed(nodes: Sequence[UOp]) -> tuple[tuple[UOp, ...], list[Fault]]:
 
 
 def matched(nodes: Sequence[UOp]) -> tuple[dict[int, int], list[Fault]]:
-    """For each RANGE the place of its END, for each IF that of its ENDIF, for a SPECIAL the end; and what has none."""
+    """For each RANGE the place of its END, for each IF that of its ENDIF,
+    for a SPECIAL the end; and what has none.
+    """
     places: dict[int, int] = {}
     opened: list[int] = []
     faults: list[Fault] = []

@@ -1,6 +1,7 @@
 """Index maps: where an element of a movement op's result comes from. Week 4.
 
-Each movement op is defined here, once: the interpreter, the scheduler and the lowering reckon with the same maps.
+Each movement op is defined here, once: the interpreter,
+the scheduler and the lowering reckon with the same maps.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def reshape_index(
 ) -> tuple[UOp, ...]:
     """The index into `source` of the element `at` of `shape`, both row-major views of the same elements.
 
-    Axes of size 1 are passed over; the others are matched in groups of equal size, so that an axis that did not
-    change keeps its index as it is.
+    Axes of size 1 are passed over; the others are matched in groups of equal size, so that an axis that did
+    not change keeps its index as it is.
     """
     out: list[UOp] = []
     i = j = 0
@@ -76,7 +77,9 @@ def _equal(shape: Sequence[int | UOp], i: int, source: Sequence[int | UOp], j: i
 
 
 def _group(shape: Sequence[int | UOp], i: int, source: Sequence[int | UOp], j: int) -> tuple[int, int]:
-    """The ends of the shortest run of axes from i and from j that have as many elements; else all that is left."""
+    """The ends of the shortest run of axes from i and from j that have as many elements;
+    else all that is left.
+    """
     left = right = 1
     end, stop = i, j
     while end < len(shape) or stop < len(source):

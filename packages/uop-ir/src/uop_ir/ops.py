@@ -1,4 +1,6 @@
-"""The names: every op, the axis types of a RANGE, the address spaces, and the args that carry data. Week 1."""
+"""The names: every op, the axis types of a RANGE,
+the address spaces, and the args that carry data. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ class Ops(Names):
 
 
 class AddrSpace(Names):
-    """Where a value lives: in no memory (ALU), in registers, in memory shared by a group, in memory of the device."""
+    """Where a value lives: in no memory (ALU), in registers,
+    in memory shared by a group, in memory of the device.
+    """
 
     ALU = "alu"
     REG = "reg"
@@ -116,7 +120,8 @@ class Param(NamedTuple):
     """arg of PARAM, in one of two forms.
 
     Memory: `size` elements of `dtype`; `slot` is its place among the memory arguments of the CALL.
-    Scalar: `size` is None and `name` tells it apart; one of dtype index has bounds `min` and `max`, both included.
+    Scalar: `size` is None and `name` tells it apart;
+    one of dtype index has bounds `min` and `max`, both included.
     """
 
     dtype: DType

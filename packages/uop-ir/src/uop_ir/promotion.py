@@ -51,12 +51,14 @@ _TABLE: dict[tuple[DType, DType], DType | None] = {
 def promote(*operands: DType | type | float) -> DType:
     """The dtype that operands have together: dtypes, Python numbers, or the types bool, int and float.
 
-    It is that of the Array API standard, and where the standard leaves it open: of a float and an integer, or of bool
-    and a number, the former and the number; of f16 and bf16, f32. A Python number takes the dtype of the others, and
-    its default where it is of a higher kind than they, or alone: i64 for an int, f32 for a float.
+    It is that of the Array API standard, and where the standard leaves it open: of a float and an integer, or
+    of bool and a number, the former and the number; of f16 and bf16, f32. A Python number takes the dtype of
+    the others, and its default where it is of a higher kind than they,
+    or alone: i64 for an int, f32 for a float.
 
-    Raises VerifyError where there is no such dtype: for u64 beside a signed integer, for index and void, which are not
-    among the numbers of the standard; for an integer that the dtype does not hold; and for no operand at all.
+    Raises VerifyError where there is no such dtype: for u64 beside a signed integer, for index and void,
+    which are not among the numbers of the standard;
+    for an integer that the dtype does not hold; and for no operand at all.
     """
     dtype: DType | None = None
     numbers: list[type | float] = []

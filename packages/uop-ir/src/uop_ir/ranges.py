@@ -24,7 +24,9 @@ def own_sources(node: UOp) -> tuple[UOp, ...]:
 
 
 def open_ranges(order: Iterable[UOp]) -> dict[UOp, frozenset[UOp]]:
-    """For each node, given after its sources, the RANGEs and SPECIALs that its sources need, less those it closes."""
+    """For each node, given after its sources, the RANGEs and SPECIALs that its sources need,
+    less those it closes.
+    """
     out: dict[UOp, frozenset[UOp]] = {}
     for node in order:
         found = _NONE

@@ -1,8 +1,10 @@
-"""Arithmetic that rounds once where NumPy would round twice: x * y + z, and conversions to 16-bit floats. Week 1.
+"""Arithmetic that rounds once where NumPy would round twice:
+x * y + z, and conversions to 16-bit floats. Week 1.
 
-The tool is rounding to odd: an inexact result takes the neighbour whose last bit is 1. A second rounding, to at
-least two bits less, then gives what one rounding of the exact value would give (Boldo and Melquiond, "Emulation of
-a FMA and correctly-rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers, 2008).
+The tool is rounding to odd: an inexact result takes the neighbour whose last bit is 1. A second rounding, to
+at least two bits less, then gives what one rounding of the exact value would give (Boldo and Melquiond,
+"Emulation of a FMA and correctly-rounded sums:
+proved algorithms using rounding to odd", IEEE Transactions on Computers, 2008).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _SPLIT = 2.0**27 + 1
 
 
 def multiply_add(x: Array, y: Array, z: Array) -> Array:
-    """x * y + z of float32 or float64, rounded once. Overflow and NaN warnings are the caller's to silence."""
+    """x * y + z of float32 or float64, rounded once.
+    Overflow and NaN warnings are the caller's to silence.
+    """
     return _multiply_add_f32(x, y, z) if x.dtype == np.float32 else _multiply_add_f64(x, y, z)
 
 

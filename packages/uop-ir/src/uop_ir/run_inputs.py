@@ -56,7 +56,8 @@ def name_of(program: Parsed, node: UOp) -> str:
 
 
 def read_memory(program: Parsed, inputs: Sequence[str], seed: int) -> dict[UOp, Array]:
-    """The elements of each BUFFER and PARAM: from the file of `SLOT=FILE.npy` or `%N=FILE.npy`, else generated.
+    """The elements of each BUFFER and PARAM: from the file
+    of `SLOT=FILE.npy` or `%N=FILE.npy`, else generated.
 
     Raises UopError for a name that no memory has, and for a file that cannot be read or does not fit.
     """
@@ -102,7 +103,8 @@ def _load(program: Parsed, node: UOp, path: str) -> Array:
 
 
 def generated(node: UOp, seed: int) -> Array:
-    """What `uopc run` fills a BUFFER or PARAM with: standard normal floats, integers 0 to 7, bools; of shape (size,).
+    """What `uopc run` fills a BUFFER or PARAM with:
+    standard normal floats, integers 0 to 7, bools; of shape (size,).
 
     It depends on the seed, the slot and the dtype only.
     """

@@ -89,7 +89,8 @@ def _bitcast(dtype: DType, x: Array) -> Array:
     return np.asarray(bits).view(dtype.numpy)
 
 
-#: For each op its value; the first argument is the dtype of the result. Call `evaluate_op`, which widens and checks.
+#: For each op its value; the first argument is the dtype of the result.
+#: Call `evaluate_op`, which widens and checks.
 EVALUATE: dict[Ops, Callable[..., Any]] = {
     Ops.CAST: _cast,
     Ops.BITCAST: _bitcast,
@@ -163,7 +164,9 @@ def index_op(op: Ops, *args: int) -> int:
 
 
 def to_array(value: Const) -> Array:
-    """A constant as an array of shape (), its bits kept. Raises BoundsError for an index that needs more than 64 bits."""
+    """A constant as an array of shape (), its bits kept.
+    Raises BoundsError for an index that needs more than 64 bits.
+    """
     if value.dtype is dtypes.index and not -(1 << 63) <= value.bits < 1 << 63:
         raise BoundsError(f"{Ops.CONST!r}: index overflows 64 bits: {value.bits}", remedy="smaller sizes")
     if value.dtype.is_float:

@@ -1,4 +1,6 @@
-"""Settings: one dataclass a package, read from the environment once, overridden by a context manager. Week 1."""
+"""Settings: one dataclass a package, read from the environment once,
+overridden by a context manager. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ in_force: dict[type[Any], Any] = {}
 def read_settings(cls: type[T]) -> T:
     """An instance of a settings dataclass: each field takes the environment variable of its upper-case name.
 
-    Fields are int or str with a default. Raises UopError where an int is asked for and something else stands there.
+    Fields are int or str with a default. Raises UopError
+    where an int is asked for and something else stands there.
     """
     given: object = cls
     if not (isinstance(given, type) and is_dataclass(given)):
@@ -43,7 +46,9 @@ def read_settings(cls: type[T]) -> T:
 
 @contextmanager
 def override(settings: object, **values: Any) -> Iterator[None]:
-    """Set fields of a settings object for the time of a with block. Raises UopError for a field that it has not."""
+    """Set fields of a settings object for the time of a with block.
+    Raises UopError for a field that it has not.
+    """
     known = vars(settings) if is_dataclass(settings) else {}
     unknown = [name for name in values if name not in known]
     if unknown:
@@ -61,7 +66,9 @@ def override(settings: object, **values: Any) -> Iterator[None]:
 
 @dataclass
 class IrSettings:
-    """DEBUG: how much to say (0 to 4). CHECK: verify between passes. DEV: the backend; empty: the best installed."""
+    """DEBUG: how much to say (0 to 4). CHECK: verify between passes.
+    DEV: the backend; empty: the best installed.
+    """
 
     debug: int = 0
     check: int = 0

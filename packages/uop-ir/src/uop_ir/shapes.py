@@ -60,7 +60,9 @@ _ONE: Term = frozenset()
 
 
 def same(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are equal: their sizes are equal as polynomials of what is not ADD, SUB, NEG, MUL or CONST."""
+    """Whether two shapes are equal: their sizes are equal as polynomials of what is not ADD,
+    SUB, NEG, MUL or CONST.
+    """
     return a == b or (len(a) == len(b) and all(map(same_size, a, b)))
 
 
@@ -86,7 +88,8 @@ def same_elements(a: Shape, b: Shape) -> bool:
 
 
 def elements(dims: Shape) -> Polynomial:
-    """A product of sizes in a form that compares equal: for each product of symbolic ones, how often it is added.
+    """A product of sizes in a form that compares equal:
+    for each product of symbolic ones, how often it is added.
 
     Raises VerifyError where a factor has more digits than any program needs.
     """
@@ -137,7 +140,9 @@ _WRITTEN_OUT: dict[Ops, Callable[..., Polynomial]] = {
 
 
 def broadcast(op: Ops, shapes: Sequence[Shape]) -> Shape:
-    """Align shapes on the right; each axis is equal or 1. One of the shapes itself, where that is the result."""
+    """Align shapes on the right; each axis is equal or 1.
+    One of the shapes itself, where that is the result.
+    """
     out = shapes[0]
     for shape in shapes:
         if len(shape) > len(out):
@@ -173,7 +178,9 @@ def all_bools(arg: tuple[object, ...]) -> bool:
 
 
 def sizes(op: Ops, src: tuple[UOp, ...], arg: Any) -> Shape:
-    """The dimensions that arg and the sources after the first spell together: a None takes the next source."""
+    """The dimensions that arg and the sources after the first spell together:
+    a None takes the next source.
+    """
     if not isinstance(arg, tuple):
         raise fail(op, f"arg must be a tuple of sizes, not {arg!r}")
     if len(src) == 1 and all_natural(arg):

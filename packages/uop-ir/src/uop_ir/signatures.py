@@ -1,4 +1,6 @@
-"""What each op takes and gives, in words, for the reference: one row an op, beside its row in the op table. Week 1."""
+"""What each op takes and gives, in words, for the reference:
+one row an op, beside its row in the op table. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ from .ops import Ops
 class Signature(NamedTuple):
     """The columns of the reference that say what fits an op.
 
-    `operands`: by name, those in brackets may be missing. `types`: of the operands `->` of the result, where "same" is
-    that of the operand before it (of the first, for a result). `shape`: of the result; "x's" is that of the operand x.
+    `operands`: by name, those in brackets may be missing. `types`: of the operands `->` of the result, where
+    "same" is that of the operand before it (of the first, for a result).
+    `shape`: of the result; "x's" is that of the operand x.
     """
 
     operands: str
@@ -27,7 +30,8 @@ _SHIFT = Signature("x, y", "integer, same -> same", "broadcast")
 _COMPARISON = Signature("x, y", "any, same -> bool", "broadcast")
 _EFFECTS = Signature("[effect, ...]", "any -> void", "()")
 
-#: One row an op. Numbers are integers, floats and index; integers are those that wrap: index is not among them.
+#: One row an op. Numbers are integers, floats and index;
+#: integers are those that wrap: index is not among them.
 SIGNATURES: dict[Ops, Signature] = {
     Ops.CALL: Signature("body, [argument, ...]", "void, those of the body's params -> void", "()"),
     Ops.PARAM: Signature("none", "any", "(size,), of a scalar ()"),

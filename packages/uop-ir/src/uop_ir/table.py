@@ -1,6 +1,8 @@
-"""The op table: for each op its arity, what it accepts, and the type, shape and address space of its result. Week 1.
+"""The op table: for each op its arity, what it accepts,
+and the type, shape and address space of its result. Week 1.
 
-A row is one line. `infer` is called once a new node and raises VerifyError, naming the op, both sides and the remedy.
+A row is one line. `infer` is called once a new node and raises VerifyError,
+naming the op, both sides and the remedy.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """What the IR knows of one op: how many sources (None: any number more), what it accepts, what it means."""
+    """What the IR knows of one op: how many sources (None:
+    any number more), what it accepts, what it means.
+    """
 
     least: int
     most: int | None

@@ -1,4 +1,6 @@
-"""One node as `.uir` spells it: its operands, literal and keys, from the table that the parser reads too. Week 1."""
+"""One node as `.uir` spells it: its operands, literal and keys,
+from the table that the parser reads too. Week 1.
+"""
 
 from __future__ import annotations
 

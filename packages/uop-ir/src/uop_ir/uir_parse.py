@@ -31,8 +31,8 @@ class Parsed:
     """A program that was read.
 
     `nodes`: the node of each line, in order; one that is spelled twice stands here twice.
-    `outputs`: the operands of the sink that ends the program; without one, the nodes that no other uses, in order.
-    `root`: that sink; without one, the output if there is one, else a new SINK of the outputs.
+    `outputs`: the operands of the sink that ends the program; without one, the nodes that no other uses, in
+    order. `root`: that sink; without one, the output if there is one, else a new SINK of the outputs.
     `spans`: where the op of each node first stands.
     """
 
@@ -43,7 +43,9 @@ class Parsed:
 
     @property
     def program(self) -> UOp | tuple[UOp, ...]:
-        """What `verify` and `run_program` take: the nodes in order where the program is linear, else the root."""
+        """What `verify` and `run_program` take: the nodes
+        in order where the program is linear, else the root.
+        """
         called = toposort(n.src[0] for n in self.nodes if n.op is Ops.CALL)
         linear = level_of(n.op for n in self.nodes if n not in called) is Level.LINEAR
         return self.nodes if linear else self.root
@@ -53,8 +55,8 @@ def parse_uir(text: str, file: str = "<string>") -> Parsed:
     """The program that a text spells; `file` is its name in errors.
 
     A slot names the same BUFFER in a text as in the process; slots that a text uses are not handed out again.
-    Raises ParseError for what the grammar does not know, and VerifyError for a node that is ill-typed or ill-shaped,
-    both with their place.
+    Raises ParseError for what the grammar does not know,
+    and VerifyError for a node that is ill-typed or ill-shaped, both with their place.
     """
     if not isinstance(text, str):
         raise UopError(f"parse_uir: {shown(text)} is no text", remedy="a str; read_uir reads a file")
@@ -65,7 +67,9 @@ def parse_uir(text: str, file: str = "<string>") -> Parsed:
 
 
 def read_uir(path: str | Path) -> Parsed:
-    """The program in a file, UTF-8. Raises UopError where the file cannot be read, else as `parse_uir` does."""
+    """The program in a file, UTF-8. Raises UopError where the file cannot be read,
+    else as `parse_uir` does.
+    """
     try:
         data = Path(path).read_bytes()
     except TypeError:

@@ -1,4 +1,6 @@
-"""A graph as `.uir` text, one node a line, operands first; and pickling, which goes through that text. Week 1."""
+"""A graph as `.uir` text, one node a line, operands first;
+and pickling, which goes through that text. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from .uop import UOp
 def format_uir(program: UOp | Sequence[UOp]) -> str:
     """A program as text that `parse_uir` reads back to the same nodes.
 
-    A node: all that it stands on, itself last. A sequence (a linear program, say): these nodes in this order, each
-    of whose sources must come before it. Raises VerifyError where one does not.
+    A node: all that it stands on, itself last. A sequence (a linear program, say): these nodes in this order,
+    each of whose sources must come before it. Raises VerifyError where one does not.
     """
     nodes = program.toposort() if isinstance(program, UOp) else arguments.nodes("format_uir", program)
     names: dict[UOp, str] = {}

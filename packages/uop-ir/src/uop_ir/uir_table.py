@@ -1,9 +1,10 @@
-"""How each op's arg is spelled in `.uir` text: one row an op, which both the printer and the parser read. Week 1.
+"""How each op's arg is spelled in `.uir` text:
+one row an op, which both the printer and the parser read. Week 1.
 
     %N = op %N, ..., LITERAL : key=VALUE ...
 
-An op has at most one literal, its last operand. Where a literal holds sizes, `%N` in it stands for a symbolic one:
-None in the arg, and a source of the node after those that are written before.
+An op has at most one literal, its last operand. Where a literal holds sizes, `%N` in it stands for a symbolic
+one: None in the arg, and a source of the node after those that are written before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How a value is spelled in `.uir` text: tokens, and for each kind of value how it is read and written. Week 1."""
+"""How a value is spelled in `.uir` text: tokens,
+and for each kind of value how it is read and written. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from .ops import AddrSpace, AxisType
 
 
 class Token(NamedTuple):
-    """A piece of a line: a node `%N`, a word, a string, punctuation, or a tuple of these. Columns count from 1."""
+    """A piece of a line: a node `%N`, a word, a string,
+    punctuation, or a tuple of these. Columns count from 1.
+    """
 
     kind: str
     text: str

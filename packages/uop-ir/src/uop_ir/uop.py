@@ -1,4 +1,6 @@
-"""UOp: the one node of which every program is made, immutable, interned and checked when it is made. Week 1."""
+"""UOp: the one node of which every program is made,
+immutable, interned and checked when it is made. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from .shapes import all_bools, all_natural, text
 from .table import infer
 from .walks import toposort
 
-#: By names of their own: see `interning`. A method that is asked of an imported name takes a tenth of a microsecond.
+#: By names of their own: see `interning`. A method that is asked
+#: of an imported name takes a tenth of a microsecond.
 _CONST = Ops.CONST
 _find = alive.get
 
@@ -25,8 +28,8 @@ class UOp(Fields):
     """A node `(op, src, arg)`.
 
     The same three give the same object, in every thread, so equality is identity. `dtype`, `shape` and
-    `addrspace` follow from the three and are computed once. `memo` is for the packages above: what they derive
-    from a node, by their own key. Raises VerifyError where the sources or the arg do not fit the op.
+    `addrspace` follow from the three and are computed once. `memo` is for the packages above: what they
+    derive from a node, by their own key. Raises VerifyError where the sources or the arg do not fit the op.
     """
 
     __slots__ = ()
@@ -90,7 +93,9 @@ class UOp(Fields):
         return UOp(self.op, self.src if src is None else src, self.arg if arg is ... else arg)
 
     def substitute(self, mapping: dict[UOp, UOp]) -> UOp:
-        """This graph with each key of `mapping` replaced by its value, all at once; values are not entered."""
+        """This graph with each key of `mapping` replaced by its value,
+        all at once; values are not entered.
+        """
         return walks.substitute(self, mapping)
 
     @property

@@ -23,7 +23,9 @@ from .walks import base
 
 @dataclass
 class Facts:
-    """A program to be checked: its nodes in order, operands first; `ordered` where the order is part of the program."""
+    """A program to be checked: its nodes in order, operands first;
+    `ordered` where the order is part of the program.
+    """
 
     nodes: Sequence[UOp]
     root: UOp | None
@@ -146,7 +148,9 @@ def _nesting(program: Facts) -> Iterator[Fault]:
 
 
 def _rebound(program: Facts) -> Iterator[Fault]:
-    """A range that is closed within a loop over it: what is reckoned in both would have two values at once."""
+    """A range that is closed within a loop over it:
+    what is reckoned in both would have two values at once.
+    """
     closers: dict[UOp, list[UOp]] = {}
     for node in program.nodes if not program.ordered else ():
         for r in closed_ranges(node):
@@ -243,9 +247,9 @@ def verify(
 ) -> Level:
     """The level of a program, which is checked as a whole; so is the body of each CALL in it.
 
-    A node is a graph, whose level follows from its ops unless it is given; a sequence of nodes is a linear program.
-    Raises VerifyError for the first rule of `RULES` that does not hold: its `node` is the one that is wrong, its `span`
-    the place of that node where `spans` knows it.
+    A node is a graph, whose level follows from its ops unless it is given; a sequence of nodes is a linear
+    program. Raises VerifyError for the first rule of `RULES` that does not hold: its `node` is the one that
+    is wrong, its `span` the place of that node where `spans` knows it.
     """
     facts = facts_of(program, level)
     checked: set[UOp] = set()

@@ -24,7 +24,9 @@ _HASH = blake2b()
 
 
 def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> dict[UOp, None]:
-    """All nodes below `roots`, each after its sources, roots in order. Iterative; see `UOp.toposort` for `gate`."""
+    """All nodes below `roots`, each after its sources, roots in order.
+    Iterative; see `UOp.toposort` for `gate`.
+    """
     order: dict[UOp, None] = {}
     try:
         roots = [*roots]
@@ -89,7 +91,8 @@ def base(node: UOp) -> UOp:
 
 
 def digest(root: UOp) -> bytes:
-    """What stands for the content of a node, the same in every process: a hash of its op, arg and sources' digests.
+    """What stands for the content of a node, the same in every process:
+    a hash of its op, arg and sources' digests.
 
     Each node keeps its own.
     """

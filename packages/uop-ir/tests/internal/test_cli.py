@@ -1,4 +1,6 @@
-"""The command: the dispatcher, `uopc run` and `uopc doctor`, held against NumPy and the exit codes of the design."""
+"""The command: the dispatcher, `uopc run` and `uopc doctor`,
+held against NumPy and the exit codes of the design.
+"""
 
 import errno
 import os

@@ -269,7 +269,9 @@ def test_halves_compute_in_f32(op: Ops, dtype: DType) -> None:
 
 
 def fused(x: float, y: float, z: float, dtype: DType) -> float | None:
-    """The exact value rounded once, for finite numbers; None where its sign of zero or overflow needs care."""
+    """The exact value rounded once, for finite numbers;
+    None where its sign of zero or overflow needs care.
+    """
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
         return None
@@ -279,7 +281,9 @@ def fused(x: float, y: float, z: float, dtype: DType) -> float | None:
 
 
 def triples(dtype: DType, rng: np.random.Generator, count: int) -> list[npt.NDArray[Any]]:
-    """Random bits, values of one size, and addends that nearly cancel the product or sit at a midpoint of it."""
+    """Random bits, values of one size, and addends that nearly
+    cancel the product or sit at a midpoint of it.
+    """
     x, y, z = (specials(dtype, rng, count) for _ in range(3))
     y, z = rng.permutation(y), rng.permutation(z)
     scale = dtype.numpy.type(2) ** rng.integers(-30, 30, (3, count)).astype(dtype.numpy)

@@ -1,4 +1,6 @@
-"""The words of the reference against what the verifier accepts: operands by number, types by trying each of them."""
+"""The words of the reference against what the verifier accepts:
+operands by number, types by trying each of them.
+"""
 
 import itertools
 

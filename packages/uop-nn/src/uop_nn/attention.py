@@ -62,7 +62,9 @@ class FeedForward(Module):
 
 
 class Block(Module):
-    """A pre-norm transformer block: attention, then the feed-forward part, each added to what it was given."""
+    """A pre-norm transformer block: attention,
+    then the feed-forward part, each added to what it was given.
+    """
 
     def __init__(
         self,

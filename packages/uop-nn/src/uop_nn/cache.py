@@ -18,7 +18,9 @@ __all__ = ["CachePosition", "KvCache", "LayerCache"]
 
 
 class KvCache:
-    """Memory for the keys and values of `layers` layers: (batch, heads, context, size) each, at first zeros."""
+    """Memory for the keys and values of `layers` layers:
+    (batch, heads, context, size) each, at first zeros.
+    """
 
     def __init__(
         self, layers: int, batch: int, heads: int, context: int, size: int, dtype: DType = dtypes.f32
@@ -32,8 +34,8 @@ class KvCache:
     def at(self, position: int | Tensor, time: int) -> CachePosition:
         """The cache for tokens at positions `position` to `position + time - 1`; what was there is replaced.
 
-        In a jitted function `position` is an argument. A position beyond the context is left out. Raises ModelError for
-        a position that is known and not in the context, and for no tokens.
+        In a jitted function `position` is an argument. A position beyond the context is left out. Raises
+        ModelError for a position that is known and not in the context, and for no tokens.
         """
         positive(time=time)
         if isinstance(position, int) and not 0 <= position < self.context:

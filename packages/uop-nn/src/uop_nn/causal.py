@@ -39,8 +39,8 @@ class CausalModel(Module):
         return mean_cross_entropy(self(tokens), targets)
 
     def time(self, tokens: Tensor, cache: CachePosition | None = None) -> int:
-        """How many tokens are given. Raises ModelError if they are more than the context, not as many as the cache is
-        asked for, or not (B, T).
+        """How many tokens are given. Raises ModelError if they are more than the context,
+        not as many as the cache is asked for, or not (B, T).
         """
         if tokens.ndim != 2:
             raise ModelError(

@@ -14,7 +14,9 @@ __all__ = ["Cnn"]
 
 
 class Cnn(Module):
-    """Twice a convolution of 3 x 3, ReLU and the greatest of 2 x 2; then one Linear layer. 20,490 parameters."""
+    """Twice a convolution of 3 x 3, ReLU and the greatest of 2 x 2;
+    then one Linear layer. 20,490 parameters.
+    """
 
     def __init__(
         self,

@@ -41,7 +41,9 @@ class Conv1d(Module):
         groups: int = 1,
         bias: bool = True,
     ) -> None:
-        """Raises ModelError for sizes that are not positive, and unless the groups divide inputs and outputs."""
+        """Raises ModelError for sizes that are not positive,
+        and unless the groups divide inputs and outputs.
+        """
         kernel = _kernel(inputs, outputs, kernel_size, self.axes, groups)
         shape = (outputs, inputs // groups, *kernel)
         self.weight, self.bias = _weights(generator, shape, outputs, bias)
@@ -88,7 +90,9 @@ class ConvTranspose2d(Module):
         groups: int = 1,
         bias: bool = True,
     ) -> None:
-        """Raises ModelError for sizes that are not positive, and unless the groups divide inputs and outputs."""
+        """Raises ModelError for sizes that are not positive,
+        and unless the groups divide inputs and outputs.
+        """
         kernel = _kernel(inputs, outputs, kernel_size, 2, groups)
         shape = (inputs, outputs // groups, *kernel)
         self.weight, self.bias = _weights(generator, shape, outputs, bias)
@@ -146,7 +150,9 @@ class AvgPool2d(Module):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        """With `ceil_mode` also windows that reach beyond the end; the padding counts as elements, unless told not to."""
+        """With `ceil_mode` also windows that reach beyond the end;
+        the padding counts as elements, unless told not to.
+        """
         self.kernel_size, self.stride, self.padding = _two(kernel_size), stride, padding
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 

@@ -38,8 +38,8 @@ def _mnist_file(name: str, size: int, sha256: str, mirrors: tuple[str, ...] = MI
     return DataFile(name, size, sha256, tuple(mirror + name for mirror in mirrors))
 
 
-# The digests are of the uncompressed IDX files. No mirror has the train10k pair, the first 10,000 examples of the
-# training set: it is for machines without a network, and is read from UOP_DATA only.
+# The digests are of the uncompressed IDX files. No mirror has the train10k pair, the first 10,000 examples of
+# the training set: it is for machines without a network, and is read from UOP_DATA only.
 TRAIN = (
     _mnist_file(
         "train-images-idx3-ubyte.gz",
@@ -87,7 +87,9 @@ TINY_SHAKESPEARE = DataFile(
 
 
 class Mnist(NamedTuple):
-    """Images are float32 [N, 784] in [0, 1], a row of pixels after the other; labels are int32 [N], 0 to 9."""
+    """Images are float32 [N, 784] in [0, 1], a row of pixels after the other;
+    labels are int32 [N], 0 to 9.
+    """
 
     train_images: NDArray[np.float32]
     train_labels: NDArray[np.int32]

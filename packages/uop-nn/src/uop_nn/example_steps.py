@@ -34,7 +34,9 @@ def cnn(argv: Sequence[str], prog: str) -> None:
 
 
 def gpt(argv: Sequence[str], prog: str) -> None:
-    """A step of the GPT on as many different characters as Tiny Shakespeare has, by options of `uopc train gpt`."""
+    """A step of the GPT on as many different characters as Tiny Shakespeare has,
+    by options of `uopc train gpt`.
+    """
     options = _options(GptOptions, argv, prog)
     tokens = np.zeros((options.batch, options.context), np.int64)
     step = gpt_step(gpt_model(options, VOCABULARY), options)

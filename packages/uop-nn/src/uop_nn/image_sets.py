@@ -84,7 +84,9 @@ def load_fashion_mnist(cache: Path | None = None) -> Mnist:
 
 
 def load_cifar10(cache: Path | None = None) -> Cifar10:
-    """Return the 50,000 and 10,000 small photographs of CIFAR-10, 0.7 GB. Raises like `load_fashion_mnist`."""
+    """Return the 50,000 and 10,000 small photographs of CIFAR-10,
+    0.7 GB. Raises like `load_fashion_mnist`.
+    """
     raw = fetch(CIFAR10, DataFolders.from_settings(cache))
     try:
         with tarfile.open(fileobj=io.BytesIO(raw), mode="r:gz") as archive:

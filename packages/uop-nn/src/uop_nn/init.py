@@ -83,7 +83,9 @@ def kaiming_normal(
 
 
 def orthogonal(generator: np.random.Generator | None, shape: Sequence[int], gain: float = 1.0) -> Tensor:
-    """A matrix (rows, everything else) whose shorter side is orthonormal, times `gain` (Saxe et al., 2014)."""
+    """A matrix (rows, everything else) whose shorter side is orthonormal,
+    times `gain` (Saxe et al., 2014).
+    """
     fans(shape)
     rows, columns = shape[0], math.prod(shape[1:])
     q, r = np.linalg.qr(_or_new(generator).normal(size=(max(rows, columns), min(rows, columns))))
@@ -100,7 +102,8 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def _or_new(generator: object) -> np.random.Generator:
-    """The generator, or for None one whose seed is drawn: one small kernel then serves parameters of all shapes.
+    """The generator, or for None one whose seed is drawn:
+    one small kernel then serves parameters of all shapes.
 
     Raises ModelError for anything else: PyTorch has `bias` or a width in the place that layers have for it.
     """

@@ -61,8 +61,8 @@ class Module:
         return sum(tensor.numel() for tensor in self.parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters, and the buffers of layers, by name: the tensors themselves, not copies. A shared one has all of
-        its names, as in PyTorch.
+        """The parameters, and the buffers of layers, by name: the tensors themselves, not copies. A shared
+        one has all of its names, as in PyTorch.
         """
         return {at.name: at.value for at in _tensors(self) if at.value.requires_grad or at.is_buffer}
 
@@ -70,7 +70,8 @@ class Module:
         """Give every parameter and buffer the value that `state` has for its name.
 
         Raises ModelError, and changes nothing, if a shape or dtype differs or, unless `strict` is False, if a
-        name is missing or unknown; of a shared one, one name is enough. The names that were left out are returned.
+        name is missing or unknown; of a shared one, one name is enough.
+        The names that were left out are returned.
         """
         return load_tensors(self.state_dict(), state, strict=strict)
 

@@ -55,8 +55,8 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Each of `groups` groups of channels of each example brought to mean 0 and variance 1 (Wu and He, 2018).
 
-    Then each channel is multiplied by its `weight` and shifted by its `bias`, both (channels), unless there are none, by
-    `affine=False`.
+    Then each channel is multiplied by its `weight` and shifted by its `bias`,
+    both (channels), unless there are none, by `affine=False`.
     """
 
     def __init__(self, groups: int, channels: int, *, eps: float = 1e-5, affine: bool = True) -> None:

@@ -49,7 +49,9 @@ class Optimizer:
     """Changes parameters by their gradients. A subclass says how one parameter changes, in `update`."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
-        """Raises OptimizerError for no parameters, one twice, one that has no gradient, or a negative rate."""
+        """Raises OptimizerError for no parameters, one twice,
+        one that has no gradient, or a negative rate.
+        """
         self.parameters = listed("an optimizer", parameters)
         if not self.parameters:
             raise OptimizerError("an optimizer needs at least one parameter")
@@ -66,7 +68,9 @@ class Optimizer:
 
     @property
     def lr(self) -> float:
-        """The learning rate of each step that is given none. Raises OptimizerError, when set, as a new optimizer."""
+        """The learning rate of each step that is given none.
+        Raises OptimizerError, when set, as a new optimizer.
+        """
         return self._lr
 
     @lr.setter
@@ -110,7 +114,9 @@ class Optimizer:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]]) -> None:
-        """Continue from a state. Raises ModelError, and changes nothing, unless names, shapes and dtypes fit."""
+        """Continue from a state. Raises ModelError,
+        and changes nothing, unless names, shapes and dtypes fit.
+        """
         load_tensors(self.state_dict(), state)
 
     def realize(self) -> None:
@@ -162,7 +168,9 @@ class CombinedOptimizer(Optimizer):
     """
 
     def __init__(self, *optimizers: Optimizer) -> None:
-        """Raises OptimizerError for no optimizers, for a parameter that several have, and for a first rate of 0."""
+        """Raises OptimizerError for no optimizers,
+        for a parameter that several have, and for a first rate of 0.
+        """
         if not optimizers:
             raise OptimizerError("a combined optimizer needs at least one optimizer")
         super().__init__([p for optimizer in optimizers for p in optimizer.parameters], optimizers[0].lr)
@@ -171,7 +179,9 @@ class CombinedOptimizer(Optimizer):
 
     @property
     def lr(self) -> float:
-        """The learning rate of the first one. Raises OptimizerError for one that is not above 0, when it is set."""
+        """The learning rate of the first one. Raises OptimizerError for one that is not above 0,
+        when it is set.
+        """
         return self.optimizers[0].lr
 
     @lr.setter
@@ -213,7 +223,9 @@ def check(name: str, value: object, fits: bool, what: str) -> None:
 
 
 def listed(who: str, parameters: Iterable[Tensor]) -> list[Tensor]:
-    """The parameters. Raises OptimizerError for a model or a tensor in place of several, and for what is no tensor."""
+    """The parameters. Raises OptimizerError for a model or a tensor in place of several,
+    and for what is no tensor.
+    """
     for kind, remedy in NO_PARAMETERS:
         if isinstance(parameters, kind):
             raise OptimizerError(
@@ -227,7 +239,9 @@ def listed(who: str, parameters: Iterable[Tensor]) -> list[Tensor]:
 
 
 def with_gradients(method: str, parameters: Iterable[Tensor]) -> list[tuple[int, Tensor, Tensor]]:
-    """The number of each parameter that has a gradient, it and the gradient. Raises OptimizerError if none has one."""
+    """The number of each parameter that has a gradient,
+    it and the gradient. Raises OptimizerError if none has one.
+    """
     given = listed(method, parameters)
     found = [(number, p, p.grad) for number, p in enumerate(given) if p.grad is not None]
     if not found:

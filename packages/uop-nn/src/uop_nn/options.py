@@ -92,7 +92,9 @@ class TrainOptions:
 
 
 def default(name: str, value: Any, about: str | None = None) -> Any:
-    """The field of TrainOptions with the default of a kind of run, and perhaps with a line of help of its own."""
+    """The field of TrainOptions with the default of a kind of run,
+    and perhaps with a line of help of its own.
+    """
     rules = next(f.metadata for f in fields(TrainOptions) if f.name == name)
     return field(default=value, metadata={**rules, "help": about or rules["help"]})
 
@@ -120,7 +122,9 @@ def flag(name: str) -> str:
 
 
 def add_options(parser: ArgumentParser, options: type[TrainOptions], without: Collection[str] = ()) -> None:
-    """Add an option for each field but those of these names. What is not given is not among the parsed arguments."""
+    """Add an option for each field but those of these names.
+    What is not given is not among the parsed arguments.
+    """
     for f in fields(options):
         if f.name in without:
             continue

@@ -34,7 +34,8 @@ def plot_losses(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # A Figure of our own with its canvas: pyplot would choose a backend and keep the figure for the whole process.
+    # A Figure of our own with its canvas: pyplot would choose
+    # a backend and keep the figure for the whole process.
     figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()

@@ -26,7 +26,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cosine:
-    """Half a cosine from `peak` at step 0 to `floor` at step `steps`, where it stays (SGDR without restarts)."""
+    """Half a cosine from `peak` at step 0 to `floor` at step `steps`,
+    where it stays (SGDR without restarts).
+    """
 
     peak: float
     steps: int

@@ -43,7 +43,9 @@ def train_step(
 
 
 def learning_rate(options: TrainOptions) -> Callable[[int], float]:
-    """The rate of each step, from 0: it rises in a line for `warmup` steps, then goes on as `schedule` says."""
+    """The rate of each step, from 0: it rises in a line for `warmup` steps,
+    then goes on as `schedule` says.
+    """
     return SCHEDULES[options.schedule](options.steps, options.warmup, options.lr)
 
 

@@ -41,7 +41,9 @@ def describe_run(folder: Path, options: TrainOptions, facts: Mapping[str, Any]) 
 
 
 class RunLog:
-    """The rows of a run, written as they come: a process that is killed leaves all but perhaps the last one."""
+    """The rows of a run, written as they come:
+    a process that is killed leaves all but perhaps the last one.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

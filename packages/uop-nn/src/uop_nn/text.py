@@ -31,7 +31,9 @@ class CharTokenizer:
         return len(self.characters)
 
     def encode(self, text: str) -> Tokens:
-        """Return the tokens of `text`, int32 [len(text)]. Raises DataError on a character that has no token."""
+        """Return the tokens of `text`, int32 [len(text)].
+        Raises DataError on a character that has no token.
+        """
         try:
             return np.fromiter(map(self._index.__getitem__, text), np.int32, len(text))
         except KeyError as error:
@@ -121,5 +123,7 @@ def train_validation_split(tokens: Tokens, fraction: float = 0.9) -> tuple[Token
 
 
 def embedded_text() -> str:
-    """Return the text that this package carries: a play about a compiler, in the layout of Tiny Shakespeare."""
+    """Return the text that this package carries:
+    a play about a compiler, in the layout of Tiny Shakespeare.
+    """
     return resources.files("uop_nn").joinpath("embedded.txt").read_text(encoding="utf-8")

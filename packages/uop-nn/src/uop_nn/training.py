@@ -66,7 +66,9 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long a run is, in steps, and what happens when; `rate(n)` is the learning rate of step n, from 0."""
+    """How long a run is, in steps, and what happens when;
+    `rate(n)` is the learning rate of step n, from 0.
+    """
 
     steps: int
     rate: Callable[[int], float]
@@ -124,7 +126,9 @@ class Trainer:
         self._begin_log()
 
     def resume(self) -> None:
-        """Take up the run that the checkpoint in the folder is of. Raises CheckpointError if it does not fit."""
+        """Take up the run that the checkpoint in the folder is of.
+        Raises CheckpointError if it does not fit.
+        """
         remove_leftovers(self.folder)
         tensors, meta = load_checkpoint(self.checkpoint)
         for name, value in self.description.items():
@@ -143,7 +147,9 @@ class Trainer:
         self._begin_log()
 
     def save(self) -> None:
-        """Write the checkpoint. Raises TrainingError, and leaves the old one, if a parameter is not finite."""
+        """Write the checkpoint. Raises TrainingError,
+        and leaves the old one, if a parameter is not finite.
+        """
         tensors = {
             f"{prefix}{name}": t.numpy()
             for prefix, keeper in self._keepers().items()

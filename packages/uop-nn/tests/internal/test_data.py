@@ -34,7 +34,9 @@ needs_data = pytest.mark.skipif(not settings.uop_data, reason="UOP_DATA is not s
 
 
 class Network:
-    """Stands for urlopen: a body, or an exception to raise, for each URL; anything else is a host not found."""
+    """Stands for urlopen: a body, or an exception to raise,
+    for each URL; anything else is a host not found.
+    """
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = answers

@@ -1,4 +1,6 @@
-"""Downloads from a server on this machine: broken connections, busy hosts, progress; and the sets of images."""
+"""Downloads from a server on this machine:
+broken connections, busy hosts, progress; and the sets of images.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from uop_nn.settings import settings
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `files` by path; each answer comes after those of `failures`: a status, or a share of the body."""
+    """Serves `files` by path; each answer comes after those of `failures`:
+    a status, or a share of the body.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

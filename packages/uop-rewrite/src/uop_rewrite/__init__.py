@@ -1,4 +1,6 @@
-"""uop-rewrite: patterns, a rewrite engine, folding, bounds and index arithmetic over the nodes of uop-ir. Week 1."""
+"""uop-rewrite: patterns, a rewrite engine, folding,
+bounds and index arithmetic over the nodes of uop-ir. Week 1.
+"""
 
 from .bounds import bounds, values, wraps
 from .collapse import collapse

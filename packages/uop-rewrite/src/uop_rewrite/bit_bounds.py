@@ -1,7 +1,7 @@
 """The least and the greatest AND, OR and XOR of two unsigned intervals. Week 1.
 
-From Warren, Hacker's Delight (2nd edition), section 4-3: a bound is improved from the highest bit down, by raising one
-end of an interval to a number with a bit cleared or set, as long as it stays inside.
+From Warren, Hacker's Delight (2nd edition), section 4-3: a bound is improved from the highest bit down, by
+raising one end of an interval to a number with a bit cleared or set, as long as it stays inside.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def and_bounds(x: Interval, y: Interval) -> Interval:
 
 
 def xor_bounds(x: Interval, y: Interval) -> Interval:
-    """From the highest bit down: where both intervals have one value of a bit, so has the result; else they are cut."""
+    """From the highest bit down: where both intervals have one value of a bit,
+    so has the result; else they are cut.
+    """
     mask = _bits(x[1], y[1]) - 1
     greatest = _greatest_xor(x, y, mask)
     return mask - _greatest_xor(_complement(x, mask), y, mask), greatest

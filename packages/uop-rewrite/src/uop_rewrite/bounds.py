@@ -1,4 +1,6 @@
-"""Bounds: the integers that a node can be, whatever its inputs: an interval, and a residue class in it. Week 1."""
+"""Bounds: the integers that a node can be, whatever its inputs:
+an interval, and a residue class in it. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,15 @@ from .transfers import NOTHING, TRANSFERS, Transfer, truth, whole
 from .value_sets import ValueSet, value_set
 from .written import Fact, fact_as_written, is_sum, span, written
 
-#: A choice of more nodes is not looked at under its condition; of a condition, not more comparisons are looked at.
+#: A choice of more nodes is not looked at under its condition;
+#: of a condition, not more comparisons are looked at.
 FEW_NODES, FEW_COMPARISONS = 64, 16
 _NARROWED = (Kind.INDEX, Kind.SIGNED, Kind.UNSIGNED)
 
 
 def bounds(node: UOp) -> tuple[int, int]:
-    """The least and the greatest value that a node of integer, index or bool dtype can have. Kept in its memo.
+    """The least and the greatest value that a node of integer,
+    index or bool dtype can have. Kept in its memo.
 
     Raises VerifyError for a node of another dtype, and for what is no node.
     """
@@ -30,7 +34,8 @@ def bounds(node: UOp) -> tuple[int, int]:
 
 
 def values(node: UOp) -> ValueSet:
-    """The values that a node of integer, index or bool dtype can have: bounds, step and offset. Kept in its memo.
+    """The values that a node of integer, index or bool dtype can have:
+    bounds, step and offset. Kept in its memo.
 
     A node of which it is said that `step == 4` and `offset == 3` is 3 more than a multiple of 4.
     Raises VerifyError for a node of another dtype.
@@ -72,7 +77,8 @@ def not_zero(x: UOp) -> bool:
 
 
 def wraps(node: UOp) -> bool:
-    """Whether an integer operation may overflow its type: its result is then the exact one modulo the type's size.
+    """Whether an integer operation may overflow its type:
+    its result is then the exact one modulo the type's size.
 
     False for index and bool, which do not wrap, and where the bounds show that the exact result fits.
     """
@@ -108,7 +114,9 @@ def values_from(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
 
 
 def _divide(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
-    """Of a range that has `n * m` values, the quotient by m is less than n; x // x is 1, or 0 where x is 0."""
+    """Of a range that has `n * m` values, the quotient by m is less than n;
+    x // x is 1, or 0 where x is 0.
+    """
     if node.src[0] is node.src[1]:
         return truth(src[0].least > 0 or src[0].greatest < 0, src[0] == NOTHING)
     others = _others(node)
@@ -132,7 +140,9 @@ def _modulo(node: UOp, src: Sequence[ValueSet]) -> ValueSet:
 
 
 def _others(node: UOp) -> tuple[UOp, ...] | None:
-    """The factors of the size of a range besides the one that it is divided by; None where that is no factor."""
+    """The factors of the size of a range besides the one that it is divided by;
+    None where that is no factor.
+    """
     r, by = node.src
     if r.op is not Ops.RANGE or by.op is Ops.CONST:
         return None
@@ -192,7 +202,9 @@ def narrowed(parts: Iterable[UOp], holds: bool) -> dict[UOp, ValueSet]:
 
 
 def _under(condition: UOp, holds: bool, choice: UOp, known: ValueSet) -> ValueSet:
-    """The values of a choice where a condition holds, or does not. Of a large one, only its own are looked at."""
+    """The values of a choice where a condition holds, or does not.
+    Of a large one, only its own are looked at.
+    """
     parts = [*islice(comparisons(condition, holds), FEW_COMPARISONS)] if known.step else []
     found = narrowed(parts, holds)
     nodes = few(choice, FEW_NODES, gate=lambda n: n not in found) if found else None

@@ -15,7 +15,9 @@ def fits(node: UOp, dtype: DType) -> bool:
 
 
 def index_cast(node: UOp) -> UOp | None:
-    """x for CAST(x) of an index that keeps its value in an integer type; a constant as an index; else None."""
+    """x for CAST(x) of an index that keeps its value in an integer type;
+    a constant as an index; else None.
+    """
     if node.op is Ops.CAST and node.src[0].dtype.kind is Kind.INDEX and fits(node.src[0], node.dtype):
         return node.src[0]
     if node.op is Ops.CONST and fits(node, dtypes.index):

@@ -1,4 +1,5 @@
-"""Reductions that need no loop: a sum over a range that picks one element, or that adds one value again and again.
+"""Reductions that need no loop: a sum over a range that picks one element,
+or that adds one value again and again.
 
 Week 1. Rules for REDUCE at loop level, whose sources after the first are the ranges that it closes.
 """
@@ -68,8 +69,8 @@ def _reads_under(value: UOp, guard: UOp) -> bool:
 def _pick(n: UOp) -> UOp | None:
     """sum over r of where(r == i and rest, v(r), 0) == where(0 <= i < end and rest(i), v(i), 0), i free of r.
 
-    All other terms add +0.0 to a sum that starts from +0.0, so the bits are those of 0 + v(i). Floats are added in the
-    order of the other ranges, so i must be free of those inside r.
+    All other terms add +0.0 to a sum that starts from +0.0, so the bits are those of 0 + v(i). Floats are
+    added in the order of the other ranges, so i must be free of those inside r.
     """
     value, ranges = n.src[0], n.src[1:]
     if n.arg != (Ops.ADD, 0) or value.op is not Ops.WHERE or value.shape != ():
@@ -150,7 +151,9 @@ def _count(n: UOp) -> UOp | None:
 
 
 def _limit(clause: UOp, r: UOp) -> tuple[bool, UOp] | None:
-    """What a comparison says of r alone: (true, a) for a <= r, (false, b) for r < b; None where it says more."""
+    """What a comparison says of r alone: (true, a) for a <= r,
+    (false, b) for r < b; None where it says more.
+    """
     if clause.op is not Ops.CMPLT or clause.src[0].dtype.kind is not Kind.INDEX:
         return None
     sum_ = linear(clause.src[0]).plus(linear(clause.src[1]), -1)  # k * r + z < 0
@@ -162,7 +165,9 @@ def _limit(clause: UOp, r: UOp) -> tuple[bool, UOp] | None:
 
 
 def _invariant(n: UOp) -> UOp | None:
-    """sum of (v + w) == sum of v + w * iterations, and sum of v * w == w * sum of v, for w free of all ranges."""
+    """sum of (v + w) == sum of v + w * iterations,
+    and sum of v * w == w * sum of v, for w free of all ranges.
+    """
     value, ranges = n.src[0], n.src[1:]
     if (
         n.arg != (Ops.ADD, 0)

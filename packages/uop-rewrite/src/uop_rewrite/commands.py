@@ -1,4 +1,6 @@
-"""The commands of this package: `uopc trace`, what each rule did, and `uopc profile`, how long it took. Week 1."""
+"""The commands of this package: `uopc trace`, what each rule did,
+and `uopc profile`, how long it took. Week 1.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ FEW_QUOTIENTS = 4
 
 
 def less(x: UOp, y: UOp) -> UOp:
-    """x < y in its canonical form: each term on the side where its multiple is positive, without a common factor."""
+    """x < y in its canonical form: each term on the side where its multiple is positive,
+    without a common factor.
+    """
     sum_ = linear(x).plus(linear(y), -1)
     return _negative(sum_, x < y if _split_already(x, y) or _split_already(y, x) else None)
 
@@ -89,7 +91,8 @@ def _reduced(terms: tuple[tuple[UOp, int], ...], limit: int) -> tuple[tuple[tupl
     """The same condition sum(terms) < limit in fewer terms, or with smaller coefficients.
 
     g * high + low < limit is high < ceil((limit - least low) / g), where that does not depend on low.
-    Of terms that are not negative, sum(k * t) < limit is sum(t) < 1 for 0 < limit <= all k: all of them are 0.
+    Of terms that are not negative, sum(k * t) < limit is sum(t) < 1 for 0 < limit <= all k:
+    all of them are 0.
     """
     if len(terms) == 1:
         if terms[0][1] in (1, -1):
@@ -136,7 +139,9 @@ def _mostly_positive(sum_: Linear) -> Linear:
 
 
 def congruent(x: UOp, y: UOp) -> UOp:
-    """x == y of integers that wrap, with what stands on both sides left out: x - y == 0 modulo the type's size."""
+    """x == y of integers that wrap, with what stands on both sides left out:
+    x - y == 0 modulo the type's size.
+    """
     dtype, sum_ = x.dtype, linear(x - y)
     if not sum_.terms:
         return FALSE if sum_.constant else TRUE

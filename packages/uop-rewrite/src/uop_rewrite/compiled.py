@@ -1,7 +1,8 @@
 """Compilation: the rules of one op as one Python function, whose source can be printed. Week 1.
 
-The source is what one would write by hand: nested ifs, what rejects most nodes first, no dictionary of names. It tries
-rules, and the orders of operands that commute, as `Rule.apply` does, so that it gives the same result.
+The source is what one would write by hand: nested ifs, what rejects most nodes first, no dictionary of names.
+It tries rules, and the orders of operands that commute,
+as `Rule.apply` does, so that it gives the same result.
 """
 
 from __future__ import annotations
@@ -180,7 +181,9 @@ def has_sources(op: Ops | None) -> int | None:
 
 
 def given(pattern: Pattern) -> tuple[tuple[Pattern, ...], Pattern | None]:
-    """The patterns of sources one by one, and what is asked of any further ones: nothing, where there are none."""
+    """The patterns of sources one by one, and what is asked of any further ones:
+    nothing, where there are none.
+    """
     src, rest, sources = pattern.src or (), pattern.rest, has_sources(pattern.op)
     if rest is not None and sources is not None and not rest.names:
         return src + (rest,) * (sources - len(src)), None
@@ -212,7 +215,9 @@ def _begin(op: Ops, parameters: str) -> Writer:
 
 
 def write_rules(op: Ops, rules: Sequence[Rule]) -> Writer:
-    """The function of a node of an op and a context that gives the first rule that applies, and what it makes."""
+    """The function of a node of an op and a context that gives the first rule that applies,
+    and what it makes.
+    """
     out = _begin(op, "n, ctx")
     for types, group in groupby(rules, key=lambda r: r.types):
         depth = out.when(1, _is_one_of("kind", types))

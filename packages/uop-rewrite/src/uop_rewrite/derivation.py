@@ -1,7 +1,8 @@
-"""Derivations: the replacements that are being rewritten, one within the other, and the end of those without end.
+"""Derivations: the replacements that are being rewritten,
+one within the other, and the end of those without end.
 
-Week 1. Rules that feed each other show as a term that comes back within its own derivation. Rules that grow a term
-without end show in a long derivation that goes no deeper into the term that it began with.
+Week 1. Rules that feed each other show as a term that comes back within its own derivation. Rules that grow a
+term without end show in a long derivation that goes no deeper into the term that it began with.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Derivation:
 
     def __init__(self) -> None:
         self.steps: dict[UOp, Rule] = {}
-        #: Of a long derivation: the nodes of the term that it began with, those seen since, steps that saw none new.
+        #: Of a long derivation: the nodes of the term that it began with,
+        #: those seen since, steps that saw none new.
         self.first: set[UOp] = set()
         self.seen: set[UOp] = set()
         self.idle = 0
@@ -70,7 +72,9 @@ class Derivation:
 
 
 def shown(node: UOp) -> str:
-    """The text of a term, or of its outermost nodes: those deeper are scalars called `deep`, with a number."""
+    """The text of a term, or of its outermost nodes:
+    those deeper are scalars called `deep`, with a number.
+    """
     near = [node]
     for n in near:
         near += [s for s in dict.fromkeys(n.src) if s not in near][: SHOWN - len(near)]

@@ -54,7 +54,9 @@ def divide(x: UOp, size: int) -> UOp | None:
 
 
 def _whole(sum_: Linear, size: int) -> tuple[Linear, Linear]:
-    """A sum as size * quotient + rest: of x * (size + 1), too, x goes out, as the remainder of the division has x."""
+    """A sum as size * quotient + rest: of x * (size + 1),
+    too, x goes out, as the remainder of the division has x.
+    """
     quotient, rest = sum_.split(size)
     for term in [t for t, k in rest.terms if k == size + 1]:
         quotient, rest = quotient.add(term, 1), rest.add(term, -size)
@@ -86,7 +88,9 @@ def remainder(x: UOp, size: int) -> UOp | None:
 
 
 def _congruent_sum(sum_: Linear, size: int) -> Linear:
-    """(y % m * k + z) % size == (y * k + z) % size where size divides m * k: a sum with such remainders opened."""
+    """(y % m * k + z) % size == (y * k + z) % size where size divides m * k:
+    a sum with such remainders opened.
+    """
     opened = Linear((), sum_.constant)
     for term, k in sum_.terms:
         open_ = constant_mod(term) and divisor(term) * k % size == 0
@@ -110,7 +114,8 @@ def divisor(node: UOp) -> int:
 
 
 def fold_period(sum_: Linear, size: int) -> tuple[Linear, Linear] | None:
-    """Quotient and remainder of a sum where they are sums: sum == size * quotient + rest with 0 <= rest < size.
+    """Quotient and remainder of a sum where they are sums:
+    sum == size * quotient + rest with 0 <= rest < size.
 
     Each coefficient gives up a multiple of the size; what is left must lie between two multiples of it.
     """
@@ -141,7 +146,9 @@ def _remainders(rest: Linear, size: int) -> Iterator[Linear]:
 
 
 def _divide_term(term: UOp, constant: int, size: int) -> UOp | None:
-    """(y // a + b) // size == (y + a * b) // (a * size), and (y % (m * size)) // size == (y // size) % m; a > 0."""
+    """(y // a + b) // size == (y + a * b) // (a * size),
+    and (y % (m * size)) // size == (y // size) % m; a > 0.
+    """
     if constant_div(term):
         inner = divisor(term)
         return (term.src[0] + inner * constant) // (inner * size)
@@ -151,7 +158,9 @@ def _divide_term(term: UOp, constant: int, size: int) -> UOp | None:
 
 
 def _factors(sum_: Linear, size: int) -> Iterator[tuple[int, Linear, Linear]]:
-    """Each g > 1 that divides the size, and the sum as g * quotient + rest with 0 <= rest < g; greatest g first."""
+    """Each g > 1 that divides the size, and the sum as g * quotient + rest with 0 <= rest < g;
+    greatest g first.
+    """
     for g in sorted({gcd(k, size) for _, k in sum_.terms} - {1, size}, reverse=True):
         exact = fold_period(sum_, g)
         if exact is not None:
@@ -203,7 +212,9 @@ def _cofactor(term: UOp, y: UOp) -> UOp | None:
 
 
 def _within(rest: Linear, y: UOp) -> bool:
-    """Whether 0 <= rest < y, by bounds or because it counts to y: a range up to y, or a remainder by y > 0."""
+    """Whether 0 <= rest < y, by bounds or because it counts to y:
+    a range up to y, or a remainder by y > 0.
+    """
     least, greatest = rest.interval()
     if least >= 0 and greatest < bounds(y)[0]:
         return True
@@ -270,7 +281,9 @@ def _simplest_quotient(x: UOp, size: int) -> Linear:
 
 
 def _merged(term: UOp, size: int, other: UOp) -> UOp | None:
-    """The x of `x % size + other * size`, where other is x // size; for x // size % b it is x % (b * size)."""
+    """The x of `x % size + other * size`, where other is x // size;
+    for x // size % b it is x % (b * size).
+    """
     if constant_mod(other):
         whole = _dividend(other.src[0], size, term.src[0])
         return None if whole is None else whole % (divisor(other) * size)
@@ -278,7 +291,9 @@ def _merged(term: UOp, size: int, other: UOp) -> UOp | None:
 
 
 def _shifted(sum_: Linear) -> Iterator[Linear]:
-    """(x // c + z) % b * (c * k) + x % c * k == (x + c * z) % (b * c) * k, where no two terms else are one."""
+    """(x // c + z) % b * (c * k) + x % c * k == (x + c * z) % (b * c) * k,
+    where no two terms else are one.
+    """
     mods = [(t, k) for t, k in sum_.terms if constant_mod(t)]
     for (term, k), (other, scale) in permutations(mods, 2):
         size = divisor(term)

@@ -20,15 +20,15 @@ Moved = Callable[[UOp, UOp], object]
 def graph_rewrite(root: UOp, rules: RuleSet, ctx: Any = None, order: Order = "bottom-up") -> UOp:
     """The graph with the rules applied. Iterative; shared nodes once; the same node where nothing applies.
 
-    - `bottom-up`: sources first, then the node over them, and what replaces it too, until no rule applies to any node
-      (but to the interior of a Region, where rules run on the outermost node only).
-    - `top-down`: a node as it stands, until no rule applies to it; then its sources; then the node over them, where
-      they are others. It ends where no rule applies to any node.
+    - `bottom-up`: sources first, then the node over them, and what replaces it too, until no rule applies to
+      any node (but to the interior of a Region, where rules run on the outermost node only).
+    - `top-down`: a node as it stands, until no rule applies to it; then its sources; then the node over them,
+      where they are others. It ends where no rule applies to any node.
     - `single-walk`: each node once, over its rewritten sources; what replaces it stays as the rule made it.
 
-    Raises RewriteError, with the names of the rules and two terms, where rules feed each other for ever, and as
-    Rule.apply does; UopError for another order, and for a root that is no UOp or rules that are no RuleSet. See
-    `observing` for who may watch.
+    Raises RewriteError, with the names of the rules and two terms, where rules feed each other for ever, and
+    as Rule.apply does; UopError for another order, and for a root that is no UOp or rules that are no
+    RuleSet. See `observing` for who may watch.
     """
     if not isinstance(root, UOp):
         raise UopError(f"graph_rewrite: {root!r} is no UOp", remedy="UOp.const makes one of a number")
@@ -58,9 +58,10 @@ def _watched(rules: RuleSet, watch: Observer, node: UOp, ctx: Any) -> tuple[Rule
 def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | None) -> UOp:
     """A visit of a node waits for its sources; of one that a rule replaces, for the replacement.
 
-    A node of a region may be visited twice. As interior it is only put over the rewritten leaves of the region; for
-    those who read it from outside, rules are applied to it. Where that came first, its result stands in the interior
-    too. Each visit is made once, so that regions which share nodes, or stand one in the other, take linear time.
+    A node of a region may be visited twice. As interior it is only put over the rewritten leaves of the
+    region; for those who read it from outside, rules are applied to it. Where that came first, its result
+    stands in the interior too. Each visit is made once,
+    so that regions which share nodes, or stand one in the other, take linear time.
     """
     done: dict[UOp, UOp] = {}
     interior: dict[UOp, UOp] = {}

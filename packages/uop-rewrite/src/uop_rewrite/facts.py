@@ -52,7 +52,9 @@ def _fact(clause: UOp) -> Fact | None:
 
 
 class Facts:
-    """What a set of clauses says together: an interval for each sum, and conditions that are true as they stand."""
+    """What a set of clauses says together: an interval for each sum,
+    and conditions that are true as they stand.
+    """
 
     def __init__(self, conditions: Iterable[UOp]) -> None:
         self.known: dict[UOp, UOp] = {}
@@ -118,7 +120,9 @@ def _decide(condition: UOp, said: Fact, sums: Mapping[Terms, Fact], telling: Col
 
 
 def _interval(said: Fact, sums: Mapping[Terms, Fact], telling: Collection[Terms]) -> tuple[int, int]:
-    """Bounds of the terms of a fact: each by what is known of it alone, some by what is known of sums with them."""
+    """Bounds of the terms of a fact: each by what is known of it alone,
+    some by what is known of sums with them.
+    """
     terms, own = dict(said.terms), said.terms
     alone = _alone(sums, telling) if telling else {}
 
@@ -138,7 +142,9 @@ def _interval(said: Fact, sums: Mapping[Terms, Fact], telling: Collection[Terms]
 
 
 def _alone(sums: Mapping[Terms, Fact], telling: Collection[Terms]) -> dict[UOp, tuple[int, int]]:
-    """What the facts about some sums say of their terms alone, twice round: one may narrow what another says."""
+    """What the facts about some sums say of their terms alone,
+    twice round: one may narrow what another says.
+    """
     facts = [sums[terms] for terms in telling if terms in sums]
     found = {term: _ends(term, sums) for fact in facts for term, _ in fact.terms}
     for fact in facts if len(facts) == 1 else facts + facts:
@@ -148,7 +154,8 @@ def _alone(sums: Mapping[Terms, Fact], telling: Collection[Terms]) -> dict[UOp, 
 
 
 def each(said: Fact, ends: Ends) -> Iterator[tuple[UOp, Span]]:
-    """low <= k * t + others <= high bounds t by what the others can be at most and at least: of each term, where it is.
+    """low <= k * t + others <= high bounds t by what the others can be at most and at least:
+    of each term, where it is.
 
     What is learned of a term between two steps counts for those that come after.
     """

@@ -1,7 +1,7 @@
 """Bounds under a guard: the integers that a node can be where a condition holds. Week 1.
 
-Where `given` rewrites an expression, this leaves it as it is and only says how far it goes: what proves that an access
-behind a validity stays within its memory.
+Where `given` rewrites an expression, this leaves it as it is and only says how far it goes: what proves that
+an access behind a validity stays within its memory.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _KNOWN = _INTEGERS | {Kind.BOOL}
 def bounds_given(condition: UOp, node: UOp) -> tuple[int, int]:
     """The least and the greatest value of an integer or index where a condition, a bool, holds.
 
-    Those of `bounds` where nothing is learned; any, where the condition never holds. Of the condition, the comparisons
-    that an AND joins are used. Both are scalars. Raises VerifyError where the condition is no bool; and see `bounds`.
+    Those of `bounds` where nothing is learned; any, where the condition never holds. Of the condition, the
+    comparisons that an AND joins are used. Both are scalars.
+    Raises VerifyError where the condition is no bool; and see `bounds`.
     """
     if getattr(condition, "dtype", None) is not dtypes.bool:
         raise VerifyError(f"bounds_given: {condition!r} is no condition", remedy="a node of dtype bool")

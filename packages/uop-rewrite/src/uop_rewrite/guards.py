@@ -1,7 +1,8 @@
-"""Simplification under a guard: what a condition that holds says about the terms of another expression. Week 1.
+"""Simplification under a guard: what a condition that holds
+says about the terms of another expression. Week 1.
 
-The conditions of a PAD, of a WHERE and of a validity mask are conjunctions of comparisons of index sums. Each bounds a
-sum; where the sum stands in an expression, it can be taken for a variable with these bounds.
+The conditions of a PAD, of a WHERE and of a validity mask are conjunctions of comparisons of index sums. Each
+bounds a sum; where the sum stands in an expression, it can be taken for a variable with these bounds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from .written import Fact
 Simplify = Callable[[UOp], UOp]
 _GIVEN = "_given"
 
-#: An expression of more nodes is left as it is, and of more clauses, only the first are held against each other.
+#: An expression of more nodes is left as it is,
+#: and of more clauses, only the first are held against each other.
 MOST_NODES = 200
 MOST_CLAUSES = 16
 #: Ops for whose sake it is worth to know more about their operands.
@@ -55,7 +57,9 @@ def combine(parts: Iterable[UOp], op: Ops = Ops.AND) -> UOp | None:
 
 
 def given(conditions: Iterable[UOp], node: UOp, simplify: Simplify) -> UOp:
-    """`node` where all conditions hold: an expression that is equal there, with fewer nodes; else `node` itself."""
+    """`node` where all conditions hold: an expression that is equal there,
+    with fewer nodes; else `node` itself.
+    """
     if node.dtype is not dtypes.bool and not _learns(node):
         return node
     facts = Facts(islice(conditions, MOST_CLAUSES))
@@ -66,7 +70,9 @@ def given(conditions: Iterable[UOp], node: UOp, simplify: Simplify) -> UOp:
 
 
 def _learns(node: UOp) -> bool:
-    """Whether there is an operation in a node for whose sake it is worth to know more of its leaves. In its memo."""
+    """Whether there is an operation in a node for whose sake
+    it is worth to know more of its leaves. In its memo.
+    """
     found: bool | None = node.memo.get("learns")
     if found is None:
         found = node.memo["learns"] = _profits(node)
@@ -113,7 +119,9 @@ def _under(facts: Facts, node: UOp, simplify: Simplify) -> UOp:
 
 
 def _replaced(node: UOp, new: dict[UOp, UOp]) -> UOp:
-    """A node with others in the place of some; the sizes of ranges stay, since a range of another size is another."""
+    """A node with others in the place of some;
+    the sizes of ranges stay, since a range of another size is another.
+    """
     ranges = {n: n for n in node.toposort() if n.op is Ops.RANGE and n.src[0].op is not Ops.CONST}
     return node.substitute({**ranges, **new})
 
@@ -124,7 +132,9 @@ def _is_given(node: UOp) -> bool:
 
 
 def _narrow(said: Fact, number: int) -> UOp | None:
-    """A variable, or a constant, in the place of a sum whose bounds a fact narrows; None where it does not."""
+    """A variable, or a constant, in the place of a sum whose bounds a fact narrows;
+    None where it does not.
+    """
     least, greatest = Linear(said.terms, 0).interval()
     lo, hi = said.span
     low, high = max(least, least if lo is None else lo), min(greatest, greatest if hi is None else hi)
@@ -197,7 +207,9 @@ def conjunction(node: UOp, simplify: Simplify) -> UOp | None:
 
 
 def _joins(node: UOp) -> int:
-    """Of how many ANDs a conjunction is made: of more than its clauses need, where it has some of them twice."""
+    """Of how many ANDs a conjunction is made: of more than its clauses need,
+    where it has some of them twice.
+    """
     return sum(n.op is Ops.AND for n in node.toposort(gate=lambda n: n.op is Ops.AND))
 
 

@@ -15,7 +15,9 @@ GROUP = "uop.passes"
 
 
 def installed_passes() -> dict[str, EntryPoint]:
-    """What can be asked for, by name. Each is a callable without arguments that gives a Pass, or a tuple of them."""
+    """What can be asked for, by name. Each is a callable without arguments that gives a Pass,
+    or a tuple of them.
+    """
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value))}
 
 
@@ -29,7 +31,9 @@ def offered_names() -> set[str]:
 
 
 def load_passes(names: list[str]) -> tuple[Pass, ...]:
-    """The passes of these names, in order. Raises UopError for a name that no package offers, or that does not load."""
+    """The passes of these names, in order. Raises UopError for a name that no package offers,
+    or that does not load.
+    """
     installed = installed_passes()
     passes: list[Pass] = []
     for name in names:

@@ -1,7 +1,7 @@
 """Terms on which a rule fires: what its proofs are made of. Week 1.
 
-A rule whose replacement is a function cannot be proved once for all. It is proved term by term: on its pattern
-with plain variables, and on its pattern with random terms in the places of the variables.
+A rule whose replacement is a function cannot be proved once for all. It is proved term by term: on its
+pattern with plain variables, and on its pattern with random terms in the places of the variables.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class RuleFailedError(Exception):
 
 
 def fires(rule: Rule, before: UOp) -> UOp | None:
-    """What a rule makes of a node, None where it does not apply; constants that overflow an index are left out.
+    """What a rule makes of a node, None where it does not apply;
+    constants that overflow an index are left out.
 
     Raises RuleFailedError where the rule raises anything else.
     """

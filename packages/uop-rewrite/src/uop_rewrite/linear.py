@@ -1,6 +1,8 @@
-"""Linear forms: an integer expression as a sum of integer multiples of terms, and back in one canonical order. Week 1.
+"""Linear forms: an integer expression as a sum of integer multiples of terms,
+and back in one canonical order. Week 1.
 
-Over the mathematical integers for index; modulo the type's size for integers that wrap, where the same sums are equal.
+Over the mathematical integers for index;
+modulo the type's size for integers that wrap, where the same sums are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class Linear(NamedTuple):
     constant: int
 
     def split(self, divisor: int) -> tuple[Linear, Linear]:
-        """This form as `divisor * quotient + rest`: what is divisible, and what is left, constant in [0, divisor)."""
+        """This form as `divisor * quotient + rest`:
+        what is divisible, and what is left, constant in [0, divisor).
+        """
         whole = tuple([(t, k // divisor) for t, k in self.terms if k % divisor == 0])
         rest = tuple([(t, k) for t, k in self.terms if k % divisor])
         return Linear(whole, self.constant // divisor), Linear(rest, self.constant % divisor)
@@ -74,8 +78,8 @@ def form(terms: Mapping[UOp, int], constant: int) -> Linear:
 def saves(old: Sequence[UOp], new: Sequence[UOp]) -> int | None:
     """How many operations new sums save in the place of old ones; None where that could cost too many nodes.
 
-    They may cost one node more, and no more than they save: where others use all sums within the old ones, of which
-    only one then goes.
+    They may cost one node more, and no more than they save:
+    where others use all sums within the old ones, of which only one then goes.
     """
     saved = sum(map(operations, old)) - sum(map(operations, new))
     added = len(_sums(new) - _sums(old)) - 1
@@ -161,13 +165,15 @@ def _wrapped(k: int, dtype: DType) -> int:
 
 
 def build(sum_: Linear, dtype: DType = dtypes.index) -> UOp:
-    """The one node that stands for a linear form: positive multiples, then negative ones, then the constant."""
+    """The one node that stands for a linear form:
+    positive multiples, then negative ones, then the constant.
+    """
     return _add(ordered(sum_.terms), sum_.constant, dtype)
 
 
 def compact(sum_: Linear, dtype: DType = dtypes.index) -> UOp:
-    """The node of a linear form with few nodes: terms of one coefficient are added before they are multiplied, and
-    multiples of multiples are nested (Horner's scheme) where that saves a constant.
+    """The node of a linear form with few nodes: terms of one coefficient are added before they are
+    multiplied, and multiples of multiples are nested (Horner's scheme) where that saves a constant.
 
     A sum within another is what `compact` makes of it, so that each form has one node, wherever it stands.
     """
@@ -229,11 +235,12 @@ def _add(parts: Sequence[tuple[UOp, int]], constant: int, dtype: DType) -> UOp:
 
 
 def ordered(terms: tuple[tuple[UOp, int], ...]) -> list[tuple[UOp, int]]:
-    """Greatest multiple first; then products before plain terms, variables by name, ranges by number, the others.
+    """Greatest multiple first; then products before plain terms,
+    variables by name, ranges by number, the others.
 
-    Of these, the higher an index is, the later it comes: a sum that is computed from another one goes on where
-    that ends, so that both share what they have in common. What is still alike is ordered by content, whose
-    digest costs more.
+    Of these, the higher an index is, the later it comes: a sum that is computed from another one goes on
+    where that ends, so that both share what they have in common.
+    What is still alike is ordered by content, whose digest costs more.
     """
     sizes = {abs(item[1]): item for item in terms}
     if len(sizes) == len(terms):

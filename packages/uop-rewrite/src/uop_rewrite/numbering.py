@@ -17,7 +17,8 @@ BEFORE, AFTER, BOTH = 1, 2, 3
 
 
 class Numbering:
-    """Numbers for the nodes that a trace shows: sources first, then as they come. `first` takes the first numbers.
+    """Numbers for the nodes that a trace shows: sources first,
+    then as they come. `first` takes the first numbers.
 
     They are those of the graph of each pass, and those of both sides of each step.
     """

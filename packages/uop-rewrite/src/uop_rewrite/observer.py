@@ -1,4 +1,6 @@
-"""Observers: who is told what each rewrite does, for traces and profiles; one at a time, none by default. Week 1."""
+"""Observers: who is told what each rewrite does, for traces and profiles;
+one at a time, none by default. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """What `graph_rewrite` tells, whoever calls it. A rule that rewrites by itself nests one `started` in another.
+    """What `graph_rewrite` tells, whoever calls it.
+    A rule that rewrites by itself nests one `started` in another.
 
-    `times`: whether the engine is to time each rule that it tries. That is slow; without it, `tried` is not called.
+    `times`: whether the engine is to time each rule that it tries.
+    That is slow; without it, `tried` is not called.
     """
 
     times: bool

@@ -64,9 +64,9 @@ def check_order(passes: Sequence[Pass], constraints: Sequence[Before]) -> None:
 def run_passes(root: UOp, passes: Sequence[Pass]) -> Iterator[tuple[Pass, UOp]]:
     """Run passes one after the other; yields each with its result.
 
-    Under CHECK=1 the program is verified before the first and after each; the setting PRINT_AFTER has it printed.
-    Raises VerifyError for a program that was wrong before, RewriteError where a pass made it so or left what it
-    eliminates, and UopError where PRINT_AFTER names a pass that is not there.
+    Under CHECK=1 the program is verified before the first and after each; the setting PRINT_AFTER has it
+    printed. Raises VerifyError for a program that was wrong before, RewriteError where a pass made it so or
+    left what it eliminates, and UopError where PRINT_AFTER names a pass that is not there.
     """
     printed = _printed(passes)
     if ir_settings.check:

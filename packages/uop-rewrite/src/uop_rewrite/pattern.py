@@ -1,9 +1,9 @@
 """Patterns: terms with variables, as data, and the one function that matches them against nodes. Week 1.
 
-A pattern is built by calling the name of an op: `DIV(DIV(x, a), b)`. `x`, `y`, `z` match any node, `a`, `b`, `c`
-match constants; a name that stands twice must match one node twice. A number matches the constant of that value:
-`MUL(x, 0)`. `...` stands for any further sources, `each(p)` for further sources that all match p: `STACK(x, each(x))`.
-ADD, MUL, AND, OR, XOR, CMPEQ and CMPNE match their operands in both orders.
+A pattern is built by calling the name of an op: `DIV(DIV(x, a), b)`. `x`, `y`, `z` match any node, `a`, `b`,
+`c` match constants; a name that stands twice must match one node twice. A number matches the constant of that
+value: `MUL(x, 0)`. `...` stands for any further sources, `each(p)` for further sources that all match p:
+`STACK(x, each(x))`. ADD, MUL, AND, OR, XOR, CMPEQ and CMPNE match their operands in both orders.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ COMPARISONS = frozenset({Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ})
 class Pattern:
     """Matches a node by op (None: any) and by its sources (None: any); `name` binds the node that it matched.
 
-    `rest`: what each source after those of `src` must match; None: there are no more. A name in it is that of `src`
-    or of the node, or else means any node, another one in each source. `value`: of a constant, brought into the type
-    of the node that it is held against, where -0.0 is not 0.0. `types`: of the node (None: any).
+    `rest`: what each source after those of `src` must match; None: there are no more. A name in it is that of
+    `src` or of the node, or else means any node, another one in each source. `value`: of a constant, brought
+    into the type of the node that it is held against,
+    where -0.0 is not 0.0. `types`: of the node (None: any).
     """
 
     op: Ops | None = None

@@ -13,13 +13,16 @@ from .observer import observing
 from .passes import Pass, run_passes
 from .rules import Rule, RuleSet
 
-#: What the table calls the time of a pass that is not that of a rule: walks, and what the pass does by itself.
+#: What the table calls the time of a pass that is not that of a rule:
+#: walks, and what the pass does by itself.
 OTHER = "(no rule)"
 
 
 @dataclass
 class RuleProfile:
-    """How often a rule was tried and applied. `seconds` is without those of rules that it had tried by itself."""
+    """How often a rule was tried and applied. `seconds`
+    is without those of rules that it had tried by itself.
+    """
 
     tried: int = 0
     applied: int = 0
@@ -41,7 +44,9 @@ class PassProfile:
 
 
 class Profile:
-    """An observer that times rules. `run` also times passes; outside of it, rules alone are timed, in `rules`."""
+    """An observer that times rules. `run` also times passes;
+    outside of it, rules alone are timed, in `rules`.
+    """
 
     times = True
 
@@ -95,7 +100,9 @@ class Profile:
 
 
 def profile_table(profile: Profile) -> str:
-    """Passes in order; then their rules, those that took longest first, with their share of the time of all passes."""
+    """Passes in order; then their rules, those that took longest first,
+    with their share of the time of all passes.
+    """
     total = sum(step.seconds for step in profile.passes)
     passes = [(p.name, "", p.before, p.after, p.seconds) for p in profile.passes]
     rules: list[tuple[str, str, int | str, int | str, float]] = [

@@ -1,7 +1,7 @@
 """Proofs of rules: what speaks for each one, or values that speak against it. Week 1.
 
-Each rule is held against the interpreter on terms on which it fires: for all values of their variables where those
-are few, and with z3, where it is installed, for all values of all terms. See docs/proofs.md.
+Each rule is held against the interpreter on terms on which it fires: for all values of their variables where
+those are few, and with z3, where it is installed, for all values of all terms. See docs/proofs.md.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _ATTEMPTS = 200
 class Proof:
     """What was found out about a rule, and in how many terms on which it fires.
 
-    terms: those of small types; every: of them, those equal for every value by brute force; solved: those equal for
-    every value by z3; unsolved: those on which z3 gave no answer in time and brute force was not complete; wide: terms
-    of wider types, equal for special values. A rule is refuted by its `witness`.
+    terms: those of small types; every: of them, those equal for every value by brute force; solved: those
+    equal for every value by z3; unsolved: those on which z3 gave no answer in time and brute force was not
+    complete; wide: terms of wider types, equal for special values. A rule is refuted by its `witness`.
     """
 
     rule: str
@@ -52,7 +52,9 @@ class Proof:
 
     @property
     def verdict(self) -> str:
-        """refuted; no terms: it never fired; unknown: z3 ran out of time; proved: for all values of all terms; tested."""
+        """refuted; no terms: it never fired; unknown: z3 ran out of time;
+        proved: for all values of all terms; tested.
+        """
         if self.witness is not None:
             return "refuted"
         if not self.terms + self.wide:
@@ -94,7 +96,9 @@ def prove(rule: Rule, *, bits: int = 8, timeout: float = 1.0, wanted: int = 40) 
 
 
 def _prove_shaped(proof: Proof, rule: Rule, wanted: int) -> None:
-    """By distinct elements in small shapes: for all values, where nothing is done to these but to move them."""
+    """By distinct elements in small shapes: for all values,
+    where nothing is done to these but to move them.
+    """
     for before, after in shaped_instances(rule, wanted, wanted * _ATTEMPTS):
         proof.terms += 1
         proof.witness = differing(before, after)

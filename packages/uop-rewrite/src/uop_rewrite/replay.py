@@ -1,4 +1,5 @@
-"""Replay: a rewrite done again from its recorded steps: the graph after each, what became of each node, and of what.
+"""Replay: a rewrite done again from its recorded steps:
+the graph after each, what became of each node, and of what.
 
 Week 1. The engine runs again over the same graph, and in the place of the rules stands what they did.
 """
@@ -26,8 +27,8 @@ class Step(NamedTuple):
 class Replay:
     """The first steps of a rewrite of `root`, or all, done again. Linear in nodes and steps.
 
-    `result`: the whole graph after them. `places`: for each step the node that it rewrote, as it was before its sources
-    were rewritten: one of the first graph, or one that an earlier step made.
+    `result`: the whole graph after them. `places`: for each step the node that it rewrote, as it was before
+    its sources were rewritten: one of the first graph, or one that an earlier step made.
     """
 
     def __init__(self, root: UOp, rules: RuleSet, order: str, steps: Sequence[Step]) -> None:
@@ -53,7 +54,9 @@ class Replay:
 
     @cached_property
     def became(self) -> dict[UOp, UOp]:
-        """For each node of the first graph, and for each that a step made, what stands in its place in the end."""
+        """For each node of the first graph, and for each that a step made,
+        what stands in its place in the end.
+        """
         first = self.root.toposort()
         made = [node for nodes in self.made for node in nodes]
         if self.order == "single-walk":  # what a step made stays as it is
@@ -86,7 +89,9 @@ class Replay:
 
     @cached_property
     def origins(self) -> dict[UOp, UOp]:
-        """For each node that a step made, and for what it became, the node of the first graph that led to the step."""
+        """For each node that a step made, and for what it became,
+        the node of the first graph that led to the step.
+        """
         origins = {node: node for node in self.root.toposort()}
         for place, made in zip(self.places, self.made, strict=True):
             origins |= dict.fromkeys(made, origins.get(place, self.root))

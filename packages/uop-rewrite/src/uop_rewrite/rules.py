@@ -36,10 +36,10 @@ class RewriteError(UopError):
 class Rule:
     """`pattern -> replacement`, valid for the types in `types`, where `when` holds.
 
-    `types` speaks of the matched node's dtype, for comparisons of their operands'. `replacement` and `when` take the
-    names of the pattern, and `ctx` if they want it; a replacement of None means: does not apply after all. What they
-    raise is passed on. Raises RewriteError where they take a name that the pattern does not bind. Two rules are equal if
-    they are one object.
+    `types` speaks of the matched node's dtype, for comparisons of their operands'. `replacement` and `when`
+    take the names of the pattern, and `ctx` if they want it; a replacement of None means: does not apply
+    after all. What they raise is passed on. Raises RewriteError where they take a name that the pattern does
+    not bind. Two rules are equal if they are one object.
     """
 
     name: str
@@ -64,8 +64,8 @@ class Rule:
     def apply(self, node: UOp, ctx: Any = None) -> UOp | None:
         """The replacement for a node, or None where the rule does not apply.
 
-        A replacement of another shape, which operands that broadcast can lead to, is not applied. Raises RewriteError
-        for one of another dtype, and for one that is no UOp.
+        A replacement of another shape, which operands that broadcast can lead to, is not applied. Raises
+        RewriteError for one of another dtype, and for one that is no UOp.
         """
         if subject(node) not in self.types:
             return None
@@ -81,7 +81,9 @@ class Rule:
         return None
 
     def checked(self, node: UOp, new: UOp) -> UOp:
-        """`new`, which the rule made of a node of its shape. Raises RewriteError where it is of another dtype."""
+        """`new`, which the rule made of a node of its shape.
+        Raises RewriteError where it is of another dtype.
+        """
         if new.dtype is not node.dtype:
             raise RewriteError(f"rule {self.name!r} makes {new!r} of {node!r}: another dtype")
         return new
@@ -102,10 +104,10 @@ def _call(function: Callable[..., Any], bound: dict[str, UOp], ctx: Any) -> Any:
 class Region:
     """Nodes that are rewritten together: a sum of many terms, a conjunction of many clauses.
 
-    A node belongs to the region where one of `patterns` matches it and its type is one of `types`, as of a Rule. No
-    rule is tried on a node that is read by nodes of its region only, the interior: one on the outermost node of the
-    region must do for all. So a rule that gathers all terms of a sum runs once for each sum, not once for each of
-    its prefixes, and a sum of n terms takes time in proportion to n.
+    A node belongs to the region where one of `patterns` matches it and its type is one of `types`, as of a
+    Rule. No rule is tried on a node that is read by nodes of its region only, the interior: one on the
+    outermost node of the region must do for all. So a rule that gathers all terms of a sum runs once for each
+    sum, not once for each of its prefixes, and a sum of n terms takes time in proportion to n.
     """
 
     name: str
@@ -140,8 +142,8 @@ class _ByOp(dict[Ops, Any]):
 class RuleSet:
     """Rules in order, indexed by the op of their pattern's root, and regions. `a + b` has the rules of both.
 
-    `compiled`: whether the rules of an op become a Python function when the first node of that op is met, or each is
-    tried by `Rule.apply`. Both give the same result. `remembers`: see `remembering`.
+    `compiled`: whether the rules of an op become a Python function when the first node of that op is met, or
+    each is tried by `Rule.apply`. Both give the same result. `remembers`: see `remembering`.
     """
 
     rules: tuple[Rule, ...]
@@ -152,7 +154,8 @@ class RuleSet:
     mark: str = field(repr=False, compare=False)
     #: For each op the rules that can apply to it.
     index: dict[Ops, tuple[Rule, ...]] = field(repr=False, compare=False)
-    #: For each op what finds the first rule that applies, None where no rule is for the op; and so for regions.
+    #: For each op what finds the first rule that applies,
+    #: None where no rule is for the op; and so for regions.
     finders: dict[Ops, Find | None] = field(repr=False, compare=False)
     finders_of_regions: dict[Ops, Callable[[UOp], Region | None] | None] = field(repr=False, compare=False)
 
@@ -179,9 +182,11 @@ class RuleSet:
         )
 
     def remembering(self) -> RuleSet:
-        """These rules as a set that remembers to which nodes none applies, so that no rewrite enters them again.
+        """These rules as a set that remembers to which nodes none applies,
+        so that no rewrite enters them again.
 
-        For rules that depend on the node alone, neither on a context nor on what can change, and for a set that lasts.
+        For rules that depend on the node alone,
+        neither on a context nor on what can change, and for a set that lasts.
         """
         return RuleSet(self.rules, self.regions, self.compiled, remembers=True)
 

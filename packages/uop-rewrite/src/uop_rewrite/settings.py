@@ -9,7 +9,9 @@ from uop_ir import read_settings
 
 @dataclass
 class RewriteSettings:
-    """PRINT_AFTER: the passes after which the program is printed. NO_COLOR: no colour in what commands print."""
+    """PRINT_AFTER: the passes after which the program is printed.
+    NO_COLOR: no colour in what commands print.
+    """
 
     print_after: str = ""
     no_color: str = ""

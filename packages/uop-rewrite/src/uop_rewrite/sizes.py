@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 from uop_ir import INDEX_MAPS, Ops, UOp
 
-#: An element of one of these is another element of its operand: what is known of one says nothing of the other.
+#: An element of one of these is another element of its operand:
+#: what is known of one says nothing of the other.
 MOVING = frozenset({*INDEX_MAPS, Ops.STACK})
 
 
 def few(root: UOp, most: int, gate: Callable[[UOp], bool] | None = None) -> set[UOp] | None:
-    """All nodes below a root, itself too; None where there are more than `most`. See `toposort` for the gate."""
+    """All nodes below a root, itself too; None where there are more than `most`.
+    See `toposort` for the gate.
+    """
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()

@@ -1,8 +1,9 @@
-"""Terms as formulas of the solver z3, and the proof that two are equal for all values of their variables. Week 1.
+"""Terms as formulas of the solver z3, and the proof that two
+are equal for all values of their variables. Week 1.
 
-An index is a mathematical integer. An i8 or u32 is a bit vector, or, in a term with an index in it, an integer that
-wraps: solvers are bad at going from one to the other, so both are tried. A float is z3's own. What each op is stands
-in `smt_rows`. z3 comes with `uop-rewrite[verify]`.
+An index is a mathematical integer. An i8 or u32 is a bit vector, or, in a term with an index in it, an
+integer that wraps: solvers are bad at going from one to the other, so both are tried. A float is z3's own.
+What each op is stands in `smt_rows`. z3 comes with `uop-rewrite[verify]`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def available() -> bool:
 def prove_equal(before: UOp, after: UOp, timeout: float) -> Answer:
     """Whether two terms are equal for all values of their variables within their bounds.
 
-    `timeout` in seconds, for each of the two ways in which a term with both indices and other integers can be read.
+    `timeout` in seconds, for each of the two ways in which a term
+    with both indices and other integers can be read.
     """
     order = toposort((before, after))
     ways: tuple[bool, ...] = (False,)
@@ -76,7 +78,8 @@ def ask(before: UOp, after: UOp, timeout: float, integers: bool) -> Answer:
 class Translation:
     """Formulas of terms, and what is known of their variables: `facts`.
 
-    A node that z3 has no word for stands for any value of its type, the same in both terms: what is proved so holds.
+    A node that z3 has no word for stands for any value of its type,
+    the same in both terms: what is proved so holds.
     """
 
     def __init__(self, integers: bool) -> None:
@@ -129,7 +132,9 @@ class Translation:
         return wrapped(node.dtype, out) if family == "wrapping" and node.dtype is not dtypes.bool else out
 
     def _variable(self, node: UOp) -> Formula:
-        """What is known of it is its type, and the bounds that its arg states: no analysis of ours is believed."""
+        """What is known of it is its type, and the bounds that its arg states:
+        no analysis of ours is believed.
+        """
         out = z3.Const(f"{node.op.value}_{node.key}", self.sort(node.dtype))
         if node.op in (Ops.RANGE, Ops.SPECIAL):
             self.facts += [out >= 0, out < self._formulas[node.src[0]]]

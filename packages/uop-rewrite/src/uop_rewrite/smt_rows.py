@@ -1,7 +1,7 @@
 """The formula of each op for the solver z3: one row an op, for each family of types. Week 1.
 
-Families: bool; index, a mathematical integer; vector, an integer type as a bit vector; wrapping, the same as an
-integer that wraps; float.
+Families: bool; index, a mathematical integer; vector, an integer type as a bit vector;
+wrapping, the same as an integer that wraps; float.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ def _same(source: DType, dtype: DType, x: Formula) -> Formula:
     return x
 
 
-#: For CAST and BITCAST, and the families of both types, the formula; the dtypes are those of source and result.
+#: For CAST and BITCAST, and the families of both types,
+#: the formula; the dtypes are those of source and result.
 CONVERSIONS: dict[tuple[Ops, str, str], Callable[..., Formula]] = {
     (Ops.CAST, "bool", "bool"): _same,
     (Ops.CAST, "bool", "vector"): _from_bool,

@@ -1,7 +1,9 @@
-"""Terms of small shapes, on which rules fire that move elements or fold axes: what their proofs are made of. Week 1.
+"""Terms of small shapes, on which rules fire that move elements or fold axes:
+what their proofs are made of. Week 1.
 
-Elements of a leaf are distinct, so that a term which only moves them is equal to another of its shape for all values
-where it is for these. Of bools, several leaves together tell all places apart: see `witness.differing`.
+Elements of a leaf are distinct, so that a term which only moves them is equal to another of its shape for all
+values where it is for these. Of bools, several leaves together tell all places apart:
+see `witness.differing`.
 """
 
 from __future__ import annotations
@@ -78,7 +80,9 @@ def _over(op: Ops, terms: Terms, patterns: Sequence[Pattern], dtype: DType, boun
 
 
 class Shaped(Terms):
-    """Random terms over arrays of small shapes: in the place of a variable stands one of these, or a constant."""
+    """Random terms over arrays of small shapes:
+    in the place of a variable stands one of these, or a constant.
+    """
 
     sizes = (0,)
 

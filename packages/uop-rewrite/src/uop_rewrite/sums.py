@@ -1,4 +1,6 @@
-"""Sums in canonical form: like terms together, quotients with their remainders, choices by one condition. Week 1."""
+"""Sums in canonical form: like terms together,
+quotients with their remainders, choices by one condition. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def collect(n: UOp) -> UOp:
 def collect_wrapping(n: UOp) -> UOp:
     """A sum of integers that wrap with like terms together, which are equal modulo the type's size.
 
-    Others may use the sums within it: where the new nodes could cost more than like terms save, these stay as they are.
+    Others may use the sums within it: where the new nodes could
+    cost more than like terms save, these stay as they are.
     """
     if operations(n) <= MOST_OPERATIONS:
         sum_ = linear(n)
@@ -57,9 +60,11 @@ def _over_indices(sum_: Linear) -> UOp | None:
 
 
 def _choices(sum_: Linear, like: UOp) -> Linear:
-    """k * where(c, a, b) + l * where(c, d, e) == where(c, k * a + l * d, k * b + l * e), where one side is constant.
+    """k * where(c, a, b) + l * where(c, d, e) == where(c,
+    k * a + l * d, k * b + l * e), where one side is constant.
 
-    A choice between two constants takes in its factor, and the constant of the sum where there is no other term.
+    A choice between two constants takes in its factor,
+    and the constant of the sum where there is no other term.
     """
     by_condition: dict[UOp, list[tuple[UOp, int]]] = {}
     for term, k in sum_.terms:
@@ -99,8 +104,8 @@ def multiply(x: UOp, y: UOp) -> UOp | None:
     return new if factors == 1 else new * factors
 
 
-#: Index sums term by term, as the last step before a program is written: a term can then stand outside of the loops
-#: that it does not depend on, which no part of `(i * 8 + j) * 8 + k` can.
+#: Index sums term by term, as the last step before a program is written: a term can then stand outside of the
+#: loops that it does not depend on, which no part of `(i * 8 + j) * 8 + k` can.
 spread = RuleSet(
     [Rule("spread terms", Pattern(op, None, "n"), lambda n: build(linear(n)), types=INDEX) for op in SUM_OPS],
     regions=[SUMS],

@@ -1,4 +1,5 @@
-"""Simplification: constant folding, what the bounds decide, identities; with the index rules, `symbolic`. Week 1.
+"""Simplification: constant folding, what the bounds decide,
+identities; with the index rules, `symbolic`. Week 1.
 
 Integers wrap and floats round: the rules here are few, and each holds bit for bit.
 """
@@ -126,10 +127,11 @@ def _opposite(x: UOp, y: UOp) -> bool:
 
 
 def _shorter(n: UOp, z: UOp, o: UOp) -> UOp | None:
-    """The choice by the negation of its condition, where that has fewer nodes; a mask stays one: z or a constant.
+    """The choice by the negation of its condition,
+    where that has fewer nodes; a mask stays one: z or a constant.
 
-    Sums of masks and what is read under them are recognized by that form. A computed index is neither, unless it reads
-    memory.
+    Sums of masks and what is read under them are recognized by that form.
+    A computed index is neither, unless it reads memory.
     """
     if o.op is Ops.CONST and (o.dtype is not dtypes.index or z.op is Ops.CONST or _impure(z)):
         return None
@@ -149,7 +151,9 @@ def _unless(op: Ops, z: UOp, x: UOp) -> UOp | None:
 
 
 def _choices(n: UOp) -> UOp | None:
-    """op(where(z, a, b), c) == where(z, op(a, c), op(b, c)) for constants, and for two choices by one condition."""
+    """op(where(z, a, b), c) == where(z, op(a, c), op(b,
+    c)) for constants, and for two choices by one condition.
+    """
     chosen = [s for s in n.src if s.op is Ops.WHERE]
     if not chosen or any(
         s.src[0] is not chosen[0].src[0] if s.op is Ops.WHERE else s.op is not Ops.CONST for s in n.src

@@ -45,7 +45,8 @@ _SPECIAL_FLOATS = (
     1e-8,
     65504.0,
 )
-#: The ranges that a random REDUCE closes; the end of the third is a variable, that of the last the first range.
+#: The ranges that a random REDUCE closes; the end of the third is a variable,
+#: that of the last the first range.
 SIZE = 5
 _END = UOp.variable("end", -1, 4)
 R, Q, N = UOp.range(SIZE, 10), UOp.range(3, 11), UOp.range(_END, 12)
@@ -145,7 +146,9 @@ class Terms:
         return new
 
     def fill(self, pattern: Pattern, dtype: DType, bound: Bound) -> UOp | None:
-        """A node of type `dtype` that matches a pattern, at random; adds to `bound`. None where there is none."""
+        """A node of type `dtype` that matches a pattern, at random;
+        adds to `bound`. None where there is none.
+        """
         name = pattern.name
         if name is not None and name in bound:
             return bound[name] if bound[name].dtype is dtype else None

@@ -1,7 +1,7 @@
 """Traces: what each pass did, rule by rule, recorded by an observer as references to nodes. Week 1.
 
-Recording keeps three references a step and makes no text: nodes are immutable, so what they are later is what they were
-then. Text is made from a trace by `trace_json`, `trace_text` and `trace_html`.
+Recording keeps three references a step and makes no text: nodes are immutable, so what they are later is what
+they were then. Text is made from a trace by `trace_json`, `trace_text` and `trace_html`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,17 @@ class Rewrite:
 
     @property
     def places(self) -> list[UOp]:
-        """For each step the node that it rewrote, as in Replay; where the rewrite raised an error, `before` itself."""
+        """For each step the node that it rewrote, as in Replay;
+        where the rewrite raised an error, `before` itself.
+        """
         return [step.before for step in self.steps] if self.replay is None else self.replay.places
 
 
 @dataclass
 class PassTrace:
-    """What a pass did: the graph before it, the one after it (None where it raised an error), and its rewrites."""
+    """What a pass did: the graph before it, the one after
+    it (None where it raised an error), and its rewrites.
+    """
 
     name: str
     purpose: str
@@ -73,8 +77,8 @@ class PassTrace:
     def links(self) -> dict[UOp, list[UOp]]:
         """For nodes of the graph before: other nodes, of the graph after, that stand in their place.
 
-        What a node became comes first, then what was made below that. Only rewrites tell: what a pass did by itself
-        is not known. A pass that raised an error has none.
+        What a node became comes first, then what was made below that. Only rewrites tell: what a pass did by
+        itself is not known. A pass that raised an error has none.
         """
         if self.after is None:
             return {}
@@ -109,8 +113,8 @@ class PassTrace:
 class Trace:
     """An observer that records each rewrite, in passes.
 
-    `run` records passes by their names. A rewrite that is observed outside of `run` is recorded as a pass of its own
-    with the name `rewrite`.
+    `run` records passes by their names. A rewrite that is observed outside
+    of `run` is recorded as a pass of its own with the name `rewrite`.
     """
 
     times = False

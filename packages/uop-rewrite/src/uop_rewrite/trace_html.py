@@ -22,8 +22,8 @@ from .trace_text import summary
 def trace_html(trace: Trace, title: str, first: Sequence[UOp] = ()) -> str:
     """A trace as the text of an HTML file. Nodes are numbered; those in `first` take the first numbers.
 
-    Rewrites that a rule called are left out. A graph has one line a node, so the page grows as the graphs and the steps
-    do.
+    Rewrites that a rule called are left out.
+    A graph has one line a node, so the page grows as the graphs and the steps do.
     """
     number = Numbering(trace, first)
     columns = list(_columns(trace))
@@ -37,7 +37,9 @@ def trace_html(trace: Trace, title: str, first: Sequence[UOp] = ()) -> str:
 
 
 class Column(NamedTuple):
-    """A graph, and the pass that gave it; None for one that was given. An error in the pass has left no nodes."""
+    """A graph, and the pass that gave it; None for one that was given.
+    An error in the pass has left no nodes.
+    """
 
     step: PassTrace | None
     nodes: dict[UOp, None]

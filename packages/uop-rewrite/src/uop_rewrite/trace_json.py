@@ -14,7 +14,8 @@ VERSION = 1
 
 
 def trace_json(trace: Trace, first: Sequence[UOp] = ()) -> dict[str, Any]:
-    """A trace as an object that `json.dump` writes. Nodes are numbered; those in `first` take the first numbers.
+    """A trace as an object that `json.dump` writes.
+    Nodes are numbered; those in `first` take the first numbers.
 
     Rewrites in which no rule applied are left out.
     """

@@ -1,4 +1,6 @@
-"""Transfer functions: the integers that an operation can give, from those that its operands can be. Week 1."""
+"""Transfer functions: the integers that an operation can give,
+from those that its operands can be. Week 1.
+"""
 
 from __future__ import annotations
 

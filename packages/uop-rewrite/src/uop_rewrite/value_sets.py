@@ -1,6 +1,8 @@
-"""Sets of integers as an interval and a residue class, and what the operations of the IR make of them. Week 1.
+"""Sets of integers as an interval and a residue class,
+and what the operations of the IR make of them. Week 1.
 
-The product of two abstract domains: intervals (Cousot and Cousot, 1977) and arithmetic congruences (Granger, 1989).
+The product of two abstract domains: intervals (Cousot and Cousot,
+1977) and arithmetic congruences (Granger, 1989).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ DIVISORS = 256
 
 
 class ValueSet(NamedTuple):
-    """The integers from `least` to `greatest`, both included, that are `offset` modulo `step`; of one, step is 0."""
+    """The integers from `least` to `greatest`, both included,
+    that are `offset` modulo `step`; of one, step is 0.
+    """
 
     least: int
     greatest: int
@@ -158,7 +162,9 @@ def _modulo(x: ValueSet, divisor: int) -> ValueSet:
 
 
 def shift_left(x: ValueSet, y: ValueSet, bits: int) -> ValueSet:
-    """Before it wraps; counts of the width or more give 0, and so do negative ones, which are great as unsigned."""
+    """Before it wraps; counts of the width or more give 0,
+    and so do negative ones, which are great as unsigned.
+    """
     return union(multiply(x, constant(1 << q)) if 0 <= q < bits else constant(0) for q in _counts(y, bits))
 
 
@@ -198,7 +204,9 @@ def bitwise(
 
 
 def _by_sign(x: ValueSet, bits: int) -> list[tuple[int, int]]:
-    """As unsigned intervals of `bits` bits; what is not negative keeps its value, and needs no more than bits - 1."""
+    """As unsigned intervals of `bits` bits; what is not negative keeps its value,
+    and needs no more than bits - 1.
+    """
     out = []
     if x.least < 0:
         out.append((x.least + (1 << bits), min(x.greatest, -1) + (1 << bits)))

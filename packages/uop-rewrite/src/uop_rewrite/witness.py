@@ -1,4 +1,6 @@
-"""Brute force: values of the variables of two terms on which they differ, found by the interpreter. Week 1."""
+"""Brute force: values of the variables of two terms on which they differ,
+found by the interpreter. Week 1.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from .terms import special
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
-#: How many combinations of values are tried on a pair of terms, and how many of the variables that size loops.
+#: How many combinations of values are tried on a pair of terms,
+#: and how many of the variables that size loops.
 COMBINATIONS = 1 << 16
 _SIZES = 64
 #: Of a variable of dtype index with more values than this, some are tried.
@@ -154,10 +157,11 @@ def search(before: UOp, after: UOp) -> Search:
 
 
 def differing(before: UOp, after: UOp) -> Witness | None:
-    """Compare two terms of arrays of one shape, without variables, bit for bit, on memory of distinct elements.
+    """Compare two terms of arrays of one shape, without variables,
+    bit for bit, on memory of distinct elements.
 
-    Of bools there are but two: they are each binary digit of their places, which tell these apart, and one more, in
-    which a constant differs from them all.
+    Of bools there are but two: they are each binary digit of their places, which tell these apart, and one
+    more, in which a constant differs from them all.
     """
     memory = [n for n in toposort((before, after)) if n.op is Ops.PARAM]
     digits = max([n.arg.size.bit_length() for n in memory if n.dtype is dtypes.bool], default=0)

@@ -1,4 +1,5 @@
-"""Sums as they are written: their terms, what comparisons say of these, and how far a sum goes where that holds. Week 1.
+"""Sums as they are written: their terms, what comparisons say of these,
+and how far a sum goes where that holds. Week 1.
 
 Nothing here asks for the bounds of a node, so that these can be found with it.
 """
@@ -48,7 +49,9 @@ def is_sum(node: UOp) -> bool:
 
 
 def operations(sum_: UOp) -> int:
-    """How many sums, differences and multiples a node is made of, shared ones each time; not much over MOST_OPERATIONS."""
+    """How many sums, differences and multiples a node is made of,
+    shared ones each time; not much over MOST_OPERATIONS.
+    """
     found, stack = 0, [sum_]
     while stack and found <= MOST_OPERATIONS:
         parts = summands(stack.pop())
@@ -59,7 +62,9 @@ def operations(sum_: UOp) -> int:
 
 
 def written(*parts: tuple[UOp, int]) -> tuple[dict[UOp, int], int] | None:
-    """The terms and the constant of a sum of multiples, both over the mathematical integers; None of a long one."""
+    """The terms and the constant of a sum of multiples,
+    both over the mathematical integers; None of a long one.
+    """
     terms: dict[UOp, int] = {}
     constant, left, stack = 0, MOST_OPERATIONS, [*parts]
     while stack:
@@ -97,7 +102,9 @@ Ends = Callable[[UOp], Sequence[int]]
 
 
 def span(terms: Mapping[UOp, int], facts: Iterable[Fact], ends: Ends) -> tuple[int, int]:
-    """How far sum(terms) goes: parts of it that facts speak of, in their order, and the other terms one by one."""
+    """How far sum(terms) goes: parts of it that facts speak of,
+    in their order, and the other terms one by one.
+    """
     facts = [*facts]
     return _least(terms, facts, ends), -_least({t: -k for t, k in terms.items()}, facts, ends)
 

@@ -1,4 +1,6 @@
-"""Rules as Python source: the same matches in the same order as the matcher, on random patterns and graphs."""
+"""Rules as Python source: the same matches in the same order as the matcher,
+on random patterns and graphs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The generator of random terms reaches every rule, within the whole set: none is out of its sight, or shadowed."""
+"""The generator of random terms reaches every rule,
+within the whole set: none is out of its sight, or shadowed.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Simplification ends: each application of each rule lowers a measure, checked in random rewrites.
 
-The measure has four parts, compared left to right. The weight: a sum over the tree, in which what is under a DIV, a
-MOD or a product counts for more, so that moving a term out of one lowers it. The disorder: how many nodes are not in
-the canonical form that rules for sums and comparisons give, and how many compute with integers that wrap, not with
-indices. The size: how many nodes the tree has; last, how many of them are not the same.
+The measure has four parts, compared left to right. The weight: a sum over the tree, in which what is under a
+DIV, a MOD or a product counts for more, so that moving a term out of one lowers it. The disorder: how many
+nodes are not in the canonical form that rules for sums and comparisons give, and how many compute with
+integers that wrap, not with indices. The size:
+how many nodes the tree has; last, how many of them are not the same.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _division(factor: int) -> Weigh:
 
 
 def _quotient(n: UOp, w: Sequence[int]) -> int:
-    """A term that stands in the dividend more often than the divisor goes out, and stays in it: it is there twice then.
+    """A term that stands in the dividend more often than the divisor goes out,
+    and stays in it: it is there twice then.
 
     Also where the dividend is cast, as a cast of the quotient may take its place.
     """
@@ -70,7 +72,7 @@ def _quotient(n: UOp, w: Sequence[int]) -> int:
     while x.op is Ops.CAST:
         x = x.src[0]
     terms = linear(x).terms if x.dtype is dtypes.index and size.op is Ops.CONST else ()
-    return _division(4)(n, w) + sum(weight(term) for term, k in terms if k > size.value > 0)
+    return _division(4)(n, w) + sum(weight(term) + 1 for term, k in terms if k > size.value > 0)
 
 
 def _sum(n: UOp, w: Sequence[int]) -> int:
@@ -86,7 +88,8 @@ def _more(extra: int, of_bool: int | None = None) -> Weigh:
     return weigh
 
 
-#: What the node of an op weighs, by the weights of its operands. Those without a row: 2 more than its operands.
+#: What the node of an op weighs, by the weights of its operands.
+#: Those without a row: 2 more than its operands.
 WEIGHTS: dict[Ops, Weigh] = {
     Ops.ADD: _sum,
     Ops.SUB: _sum,
@@ -128,9 +131,11 @@ _ordering = [r for r in symbolic.rules if r.name in ORDERING]
 
 
 def disorder(root: UOp) -> int:
-    """The nodes of a tree that a rule of ORDERING would change, and twice those that compute with wrapping integers.
+    """The nodes of a tree that a rule of ORDERING would change,
+    and twice those that compute with wrapping integers.
 
-    A sum of many terms counts as one node, a comparison as more: terms that change sides may meet others there.
+    A sum of many terms counts as one node, a comparison as more:
+    terms that change sides may meet others there.
     """
     own: dict[UOp, int] = {}
     found: dict[UOp, int] = {}

@@ -1,4 +1,6 @@
-"""What collects the terms of a sum says of its result that it is collected: it is, and so the engine need not ask."""
+"""What collects the terms of a sum says of its result that it is collected:
+it is, and so the engine need not ask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sets of integers: what an operation makes of them holds every result, by brute force; bounds of bits are exact."""
+"""Sets of integers: what an operation makes of them holds every result,
+by brute force; bounds of bits are exact.
+"""
 
 from __future__ import annotations
 

@@ -16,12 +16,14 @@ _GELU: dict[str, Callable[[UOp], UOp]] = {"none": error_function.gelu, "tanh": c
 
 
 class Activations(Special):
-    """Integers are taken as f32; f16 and bf16 are computed in f32 and rounded once. Corners have the gradient of
-    torch: that of the constant side.
+    """Integers are taken as f32; f16 and bf16 are computed in f32 and rounded once. Corners have the gradient
+    of torch: that of the constant side.
     """
 
     def gelu(self, approximate: str = "none") -> Self:
-        """x * Phi(x), Phi the normal distribution's function; "tanh": by its usual approximation, as in GPT-2."""
+        """x * Phi(x), Phi the normal distribution's function;
+        "tanh": by its usual approximation, as in GPT-2.
+        """
         if approximate not in _GELU:
             raise TensorError(f"gelu: approximate={approximate!r}", remedy='give "none" or "tanh"')
         return self._real(_GELU[approximate])
@@ -147,7 +149,9 @@ def _elu(x: UOp, alpha: float, scale: float) -> UOp:
 
 @compose.wide
 def _mish(x: UOp) -> UOp:
-    """tanh(log(u)) = (u*u - 1) / (u*u + 1) with u = 1 + exp(x), both divided by exp(2x) where x is positive."""
+    """tanh(log(u)) = (u*u - 1) / (u*u + 1) with u = 1 + exp(x),
+    both divided by exp(2x) where x is positive.
+    """
     negative = x < 0
     e = transcendental.exp_of_sum(negative.where(x, -x))
     numerator = negative.where(e * (e + 2), e + e + 1)

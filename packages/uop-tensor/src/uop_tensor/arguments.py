@@ -12,7 +12,8 @@ import numpy as np
 
 from uop_ir import DType
 
-#: What may be given where an annotation has this name, and how it is called. Names that are not here take anything.
+#: What may be given where an annotation has this name,
+#: and how it is called. Names that are not here take anything.
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "None": ("None", lambda x: x is None),
     "bool": ("a bool", lambda x: isinstance(x, int | np.bool_)),
@@ -59,7 +60,9 @@ _OPTIONS = {"dtype": "DType", "device": "str | None", "requires_grad": "bool"}
 def misfit(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[str, str] | None:
-    """The first argument that its parameter does not take, in words, and what to give instead; None where all fit."""
+    """The first argument that its parameter does not take,
+    in words, and what to give instead; None where all fit.
+    """
     try:
         given = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:

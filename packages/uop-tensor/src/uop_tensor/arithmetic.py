@@ -179,7 +179,9 @@ class Arithmetic(Value):
     __hash__ = Value.__hash__
 
     def _compared(self, other: Operand) -> tuple[Self, Operand]:
-        """Both sides of a comparison; a Python int that the dtype does not hold counts as an infinity beside f64."""
+        """Both sides of a comparison; a Python int that the dtype
+        does not hold counts as an infinity beside f64.
+        """
         if type(other) is not int or not self.dtype.is_int or self.dtype.min <= other <= self.dtype.max:
             return self, other
         return self.cast(dtypes.f64), math.copysign(math.inf, other)
@@ -207,9 +209,11 @@ class Arithmetic(Value):
         return self._of(x & y if x.dtype is dtypes.bool else compose.minimum(x, y))
 
     def clip(self, min: Operand | None = None, max: Operand | None = None) -> Self:
-        """Each element brought between `min` and `max`, where given; `max` wins if they cross, and NaN over all.
+        """Each element brought between `min` and `max`, where given;
+        `max` wins if they cross, and NaN over all.
 
-        The gradient goes to an element that is within the bounds or at one, and to the bound beside any other.
+        The gradient goes to an element that is within the bounds or at one,
+        and to the bound beside any other.
         """
         out = self
         if min is not None:

@@ -14,7 +14,8 @@ from .gradient import gradient
 from .graph import OWN_RULE, stored, substituted, with_gradient_of
 from .tensor import Tensor
 
-#: From the gradient of a result to that of each argument: a tensor where there is one argument; None for no gradient.
+#: From the gradient of a result to that of each argument:
+#: a tensor where there is one argument; None for no gradient.
 Rule: TypeAlias = "Callable[[Tensor], Tensor | Sequence[Tensor | None] | None]"
 
 P = ParamSpec("P")
@@ -25,10 +26,11 @@ _tokens = count()
 def vjp(
     function: Callable[..., Tensor], *inputs: Tensor
 ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
-    """`function(*inputs)`, and the function that multiplies a vector with its Jacobian: from a gradient of the result,
-    of its shape and dtype, to the gradient of each input.
+    """`function(*inputs)`, and the function that multiplies a vector with its Jacobian: from a gradient of
+    the result, of its shape and dtype, to the gradient of each input.
 
-    Raises TensorError where the result or an input is no float, and where the result does not depend on an input.
+    Raises TensorError where the result or an input is no float,
+    and where the result does not depend on an input.
     """
     given = _floats("vjp", inputs)
     out = _one("vjp", function(*given))
@@ -42,8 +44,8 @@ def vjp(
 def jvp(
     function: Callable[..., Tensor], inputs: Sequence[Tensor], tangents: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """`function(*inputs)`, and the product of its Jacobian with `tangents`, which have the inputs' shapes and dtypes:
-    the derivative of the result in their direction.
+    """`function(*inputs)`, and the product of its Jacobian with `tangents`, which have the inputs' shapes and
+    dtypes: the derivative of the result in their direction.
 
     Reverse mode twice: the gradient of `sum(u * function)` is linear in u, and its derivative in u is what is
     wanted. Raises TensorError as `vjp` does.
@@ -67,12 +69,12 @@ def jvp(
 
 
 def checkpoint(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """`function(*args, **kwargs)`, of which `backward` computes again what it needs, instead of what lies between
-    arguments and results being kept: less memory for more work. Values and gradients are the same.
+    """`function(*args, **kwargs)`, of which `backward` computes again what it needs, instead of what lies
+    between arguments and results being kept: less memory for more work. Values and gradients are the same.
 
-    What is kept is a copy of each float tensor among the arguments. The function is called once, and random numbers
-    that it draws are the same in both computations. It returns a tensor, or a list or tuple of them; raises TensorError
-    for anything else.
+    What is kept is a copy of each float tensor among the arguments. The function is called once, and random
+    numbers that it draws are the same in both computations. It returns a tensor, or a list or tuple of them;
+    raises TensorError for anything else.
     """
     inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.dtype.is_float]
     kept = {x.uop: stored(x.uop) for x in inputs}
@@ -93,11 +95,12 @@ def _recomputed(value: Tensor, kept: dict[UOp, UOp]) -> Tensor:
 
 
 def custom_gradient(function: Callable[..., tuple[Tensor, Rule]]) -> Callable[..., Tensor]:
-    """Make a function of tensors that returns `(result, rule)` one that returns the result, whose gradient `rule` tells.
+    """Make a function of tensors that returns `(result, rule)` one that returns the result,
+    whose gradient `rule` tells.
 
-    `rule(g)` takes the gradient of the result, of its shape and dtype, and gives that of each argument, of the
-    argument's shape and dtype; None where it has none. What the rule computes has gradients itself. Raises TensorError
-    where the rule gives anything else.
+    `rule(g)` takes the gradient of the result, of its shape and dtype, and gives that of each argument, of
+    the argument's shape and dtype; None where it has none. What the rule computes has gradients itself.
+    Raises TensorError where the rule gives anything else.
     """
 
     def called(*inputs: Tensor) -> Tensor:

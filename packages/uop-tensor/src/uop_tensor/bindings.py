@@ -1,4 +1,5 @@
-"""Bindings: the names, attributes and items by which a traced function finds its tensors, and whether they hold. Week 5.
+"""Bindings: the names, attributes and items by which a traced function finds its tensors,
+and whether they hold. Week 5.
 
 A tensor that is assigned stays the same tensor: its value is looked up at each call. A name that is bound to
 another tensor is another matter, since a replay would go on with the old one: then the function is traced
@@ -37,7 +38,9 @@ class Bindings:
     """What a function finds by its names, and in what it finds there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """What is there now: functions, lists, tuples, dicts and objects with a `__dict__` are looked through."""
+        """What is there now: functions, lists, tuples,
+        dicts and objects with a `__dict__` are looked through.
+        """
         self._edges: list[tuple[Any, _Edge]] = []
         self._functions = functions_of(function)
         self._watches: list[_Watch] = []
@@ -58,7 +61,9 @@ class Bindings:
                     waiting.append(child)
 
     def changed(self) -> list[tuple[Any, Any, Tensor, object]]:
-        """Where another object has come into the place of a tensor, under which key, that tensor, and the object."""
+        """Where another object has come into the place of a tensor,
+        under which key, that tensor, and the object.
+        """
         return [
             (place, key, child, now)
             for _, (place, key, child) in self._edges
@@ -137,7 +142,9 @@ class Bindings:
         return True
 
     def _know(self, found: list[Any]) -> None:
-        """Take what is watched for what it has to be. Of a number or string, which is kept, no other one has the id."""
+        """Take what is watched for what it has to be.
+        Of a number or string, which is kept, no other one has the id.
+        """
         self._ids = [*map(id, found)]
         self._scalars = {number: v for number, v in enumerate(found) if isinstance(v, SCALARS)}
 
@@ -217,7 +224,9 @@ def _flags(x: Any) -> list[str]:
 
 
 def _are_attributes(x: Any, keys: list[Any]) -> bool:
-    """Whether to ask an object for these keys of its `__dict__` gives what stands there, and runs no one's code."""
+    """Whether to ask an object for these keys of its `__dict__` gives what stands there,
+    and runs no one's code.
+    """
     kind: Any = type(x)
     return kind.__getattribute__ is object.__getattribute__ and all(
         isinstance(key, str) and key.isidentifier() and not isdatadescriptor(getattr_static(kind, key, None))
@@ -226,7 +235,9 @@ def _are_attributes(x: Any, keys: list[Any]) -> bool:
 
 
 def _attributes_of(x: Any) -> dict[str, Any] | None:
-    """The `__dict__` of an object. None where it has none, or is one that stands for another which is not there."""
+    """The `__dict__` of an object. None where it has none,
+    or is one that stands for another which is not there.
+    """
     try:
         found = x.__dict__
     except Exception:  # noqa: BLE001  # a proxy of a web framework raises errors of its own

@@ -1,4 +1,6 @@
-"""What a trace uses from outside: values that live tensors have, gradients, and the states that it assigns. Week 5."""
+"""What a trace uses from outside: values that live tensors have,
+gradients, and the states that it assigns. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Captured:
         return [tensor for ref in self.tensors if (tensor := ref()) is not None]
 
     def valid(self) -> bool:
-        """Whether some of the tensors still exist, and have one value, of the shape and dtype that were traced."""
+        """Whether some of the tensors still exist,
+        and have one value, of the shape and dtype that were traced.
+        """
         if self.parted:
             return False
         if len(self.tensors) == 1:  # most have one: 0.2 us, not 1

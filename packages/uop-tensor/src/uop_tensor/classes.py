@@ -1,4 +1,6 @@
-"""Losses of class numbers: cross entropy and its relatives, along any axis, weighted, smoothed, with gaps. Week 5."""
+"""Losses of class numbers: cross entropy and its relatives,
+along any axis, weighted, smoothed, with gaps. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ REDUCTIONS = ("mean", "sum", "none")
 class Classes(Statistics):
     """Scores have an axis of classes. Targets have the other axes, in their order, and name a class each.
 
-    `axis` says which one it is. By default it is the one that fits the targets, the last or, as in torch, axis 1; where
-    both fit, it must be given.
+    `axis` says which one it is. By default it is the one that fits the targets, the last or, as in torch,
+    axis 1; where both fit, it must be given.
     """
 
     def cross_entropy(
@@ -37,12 +39,13 @@ class Classes(Statistics):
         ignore_index: int | None = -100,
         axis: int | None = None,
     ) -> Self:
-        """-log(softmax(x)[target]) of scores x: of class numbers, or of probabilities in the shape of the scores.
+        """-log(softmax(x)[target]) of scores x: of class numbers,
+        or of probabilities in the shape of the scores.
 
-        `weight` has a factor for each class. A target that is `ignore_index` does not count. "mean" divides by the sum
-        of the factors of what counts (probabilities: by the number of positions). `label_smoothing` e takes
-        (1 - e) target + e / classes in place of a target. A class number out of range counts as the class of the
-        greatest score.
+        `weight` has a factor for each class. A target that is `ignore_index` does not count. "mean" divides
+        by the sum of the factors of what counts (probabilities: by the number of positions).
+        `label_smoothing` e takes (1 - e) target + e / classes in place of a target. A class number out of
+        range counts as the class of the greatest score.
         """
         if not 0 <= label_smoothing <= 1:
             raise TensorError(f"cross_entropy: label_smoothing={label_smoothing}", remedy="from 0 to 1")
@@ -158,7 +161,9 @@ def _last(x: UOp, axis: int) -> UOp:
 def _of_numbers(
     x: UOp, total: UOp | None, at: UOp, factors: UOp | None, smoothing: float, ignored: int | None
 ) -> tuple[UOp, UOp | None]:
-    """`total` - x[at] over the last axis (None: -x[at]), and what each position counts in a mean (None: all the same)."""
+    """`total` - x[at] over the last axis (None: -x[at]),
+    and what each position counts in a mean (None: all the same).
+    """
     last, classes = (x.ndim - 1,), shape_of(x)[-1]
     chosen = one_hot(at, classes)
     picked = fold(chosen.where(x, 0), Ops.ADD, last)

@@ -100,7 +100,9 @@ def log(x: UOp) -> UOp:
 
 @wide
 def cos(x: UOp) -> UOp:
-    """1 - 2 sin(x/2)^2: x/2 is exact, so large arguments are as good as those of SIN. Its gradient is -sin(x)."""
+    """1 - 2 sin(x/2)^2: x/2 is exact, so large arguments are as good as those of SIN.
+    Its gradient is -sin(x).
+    """
     half_sine = (x * 0.5).alu(Ops.SIN)
     node = with_gradient_of(1 - 2 * half_sine * half_sine, x)
     node.memo[OWN_RULE] = lambda node, g: (None, -(g * x.alu(Ops.SIN)))
@@ -251,7 +253,9 @@ def _power_of_zero(x: UOp, y: UOp) -> UOp:
 
 
 def lerp(start: UOp, end: UOp, weight: UOp) -> UOp:
-    """start + weight * (end - start), from the nearer end: a weight of 0 gives `start` and one of 1 gives `end`."""
+    """start + weight * (end - start), from the nearer end:
+    a weight of 0 gives `start` and one of 1 gives `end`.
+    """
     way = end - start
     return (weight + weight < 1).where(start + weight * way, end - way * (1 - weight))
 

@@ -1,8 +1,8 @@
 """Constants: numbers, strings and lengths that a traced function may read from the objects around it. Week 5.
 
-A trace has them as they were, so that another value is a new trace. What a function may read is told by the names in
-its code, in that of the functions and methods of these names, and so on. What it only counts up (`calls += 1`), and
-what is another after the trace than before, is not among them.
+A trace has them as they were, so that another value is a new trace. What a function may read is told by the
+names in its code, in that of the functions and methods of these names, and so on. What it only counts up
+(`calls += 1`), and what is another after the trace than before, is not among them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from .static import SCALARS, code_names, codes, functions_of
 from .structure import identity
 from .tensor import Tensor
 
-#: How many objects are looked through; up to how many items of one the values count, and not only how many there are.
+#: How many objects are looked through; up to how many items of one the values count,
+#: and not only how many there are.
 LIMIT, ITEMS = 10_000, 100
 NUMBERS = (int, float)
 #: What is looked into no further.
@@ -53,7 +54,9 @@ Reader: TypeAlias = "Callable[[Any], Any]"
 
 
 class Found(NamedTuple):
-    """Where values stand, under which keys, what makes a reader of keys, and what they were before the trace."""
+    """Where values stand, under which keys, what makes a reader of keys,
+    and what they were before the trace.
+    """
 
     place: Any
     keys: list[Any]
@@ -95,7 +98,9 @@ class Constants:
         ]
 
     def unchanged(self) -> Iterator[tuple[Any, list[Any], Callable[[list[Any]], Reader]]]:
-        """After the trace, and once: each place, its keys whose values are the same as before, and what makes a reader."""
+        """After the trace, and once: each place, its keys whose values are the same as before,
+        and what makes a reader.
+        """
         for found in self._found:
             values = zip(found.keys, found.before, found.now(), strict=False)
             same = [key for key, old, new in values if identity(old) == identity(new)]
@@ -183,7 +188,9 @@ class Constants:
 
 
 def names_around(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
-    """Where the names of a function stand that are not its own, a cell or its globals; each name; what it is now."""
+    """Where the names of a function stand that are not its own,
+    a cell or its globals; each name; what it is now.
+    """
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield cell, name, cell.cell_contents
@@ -213,8 +220,8 @@ def _found(place: Any, keys: list[Any], reader: Callable[[list[Any]], Reader]) -
 
 
 def _read(code: CodeType) -> tuple[set[str], set[str]]:
-    """The attributes, and the names around it, whose values code, and what is within it, reads for another end than to
-    count them up or to call.
+    """The attributes, and the names around it, whose values code, and what is within it, reads for another
+    end than to count them up or to call.
     """
     attributes, names = set[str](), Counter[str]()
     for part in codes(code):
@@ -244,7 +251,9 @@ def _scalar_names(x: Any) -> list[str]:
 
 
 def _dict_of(x: Any) -> dict[str, Any]:
-    """The `__dict__` of an object; empty where it has none, or is one that stands for another which is not there."""
+    """The `__dict__` of an object; empty where it has none,
+    or is one that stands for another which is not there.
+    """
     try:
         found = x.__dict__
     except Exception:  # noqa: BLE001  # a proxy of a web framework raises errors of its own

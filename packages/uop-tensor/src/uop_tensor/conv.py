@@ -20,7 +20,8 @@ Each: TypeAlias = "int | Sequence[int]"
 
 
 class Convolution(Ordering):
-    """A tensor is (batch, channels, *space), or without the batch; f16 and bf16 are summed in f32 and rounded once.
+    """A tensor is (batch, channels, *space), or without the batch;
+    f16 and bf16 are summed in f32 and rounded once.
 
     As in all libraries of this kind a convolution does not reverse its weights.
     """
@@ -46,14 +47,14 @@ class Convolution(Ordering):
         dilation: Each = 1,
         groups: int = 1,
     ) -> Self:
-        """The sums of products of a weight (out, channels / groups, *size) with each window of its size, plus a bias
-        (out,): (batch, out, *places).
+        """The sums of products of a weight (out, channels / groups, *size) with each window of its size, plus
+        a bias (out,): (batch, out, *places).
 
         The order of the parameters is torch's. The weight says over how many axes of space, as in tinygrad.
-        `stride` is the distance between windows, `dilation` that between the elements of one. `padding` puts zeros
-        at both ends of an axis: a number, one for each axis, "valid" (none) or "same" (as many places as elements,
-        for a stride of 1; an odd zero stands at the end). Channels and outputs fall into `groups`, each with
-        weights of its own.
+        `stride` is the distance between windows, `dilation` that between the elements of one. `padding` puts
+        zeros at both ends of an axis: a number, one for each axis, "valid" (none) or "same" (as many places
+        as elements, for a stride of 1; an odd zero stands at the end). Channels and outputs fall into
+        `groups`, each with weights of its own.
         """
         return self._convolution("conv2d", None, weight, bias, stride, padding, dilation, groups)
 
@@ -98,8 +99,8 @@ class Convolution(Ordering):
         out / groups, *size), added up at the window of its place.
 
         The order of the parameters is torch's. `padding` cuts elements off at both ends of an axis, and
-        `output_padding`, less than the stride or the dilation, adds some at its end: a convolution with a stride has the
-        same number of places for several sizes of its operand.
+        `output_padding`, less than the stride or the dilation, adds some at its end: a convolution with a
+        stride has the same number of places for several sizes of its operand.
         """
         return self._transposed(
             "conv_transpose2d", None, weight, bias, stride, padding, output_padding, groups, dilation

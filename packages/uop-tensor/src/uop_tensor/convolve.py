@@ -25,7 +25,8 @@ LONG_ROW, EVEN_ROW = 48, 24
 
 
 def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
-    """x (batch, groups, channels, *space), w (groups, outputs, channels, *size): (batch, groups, outputs, *places).
+    """x (batch, groups, channels, *space), w (groups, outputs,
+    channels, *size): (batch, groups, outputs, *places).
 
     f16 and bf16 are summed in f32. Its gradients are convolutions too, each with one sum.
     """
@@ -44,7 +45,8 @@ def convolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes) -> UOp:
 
 
 def deconvolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes, cuts: Sizes, lengths: Sizes) -> UOp:
-    """x (batch, groups, channels, *places), w (groups, channels, outputs, *size): (batch, groups, outputs, *lengths).
+    """x (batch, groups, channels, *places), w (groups, channels,
+    outputs, *size): (batch, groups, outputs, *lengths).
 
     A convolution with the weights reversed, of `x` with zeros around it. Of the space that it fills `cuts`
     elements are left out in front. With a stride s, the elements q * s + r see each s-th weight only, those
@@ -75,7 +77,9 @@ def deconvolve(x: UOp, w: UOp, stride: Sizes, dilation: Sizes, cuts: Sizes, leng
 
 
 def _phased(w: UOp, phases: Sizes) -> UOp:
-    """Weights (groups, channels, outputs, *size) of each phase: (groups, channels, outputs * phases, *size / phases)."""
+    """Weights (groups, channels, outputs, *size) of each phase:
+    (groups, channels, outputs * phases, *size / phases).
+    """
     space = len(phases)
     if phases == (1,) * space:
         return w
@@ -108,7 +112,9 @@ def _long_rows(places: int, stride: int) -> bool:
 
 
 def _places_last(seen: UOp, w: UOp) -> UOp:
-    """Windows (batch, groups, channels, *places, *size) times weights, summed: (batch, groups, outputs, *places)."""
+    """Windows (batch, groups, channels, *places,
+    *size) times weights, summed: (batch, groups, outputs, *places).
+    """
     space = w.ndim - 3
     batch, groups, channels, *rest = seen.shape
     size, inner = w.shape[3:], accumulator(seen.dtype)
@@ -132,7 +138,9 @@ def _outputs_last(seen: UOp, w: UOp) -> UOp:
 
 
 def _gradient(seen: UOp, g: UOp) -> UOp:
-    """The sums over batch and places of windows times gradients (batch, groups, outputs, *places): the shape of w."""
+    """The sums over batch and places of windows times gradients (batch,
+    groups, outputs, *places): the shape of w.
+    """
     space = g.ndim - 3
     batch, groups, channels, *rest = seen.shape
     inner = accumulator(seen.dtype)

@@ -1,6 +1,7 @@
 """What it costs to compute an element, and where storing it is likely to pay. Week 5.
 
-One cost decides between storing a value once and computing it again in each kernel, at each place, that uses it:
+One cost decides between storing a value once and computing it again in each kernel,
+at each place, that uses it:
 
     recompute = sum over the distinct uses of (evaluations * cost)
     realize   = elements * (cost + STORE) + sum over the distinct uses of (evaluations * LOAD)
@@ -19,8 +20,9 @@ from uop_ir import INDEX_MAPS, Ops, UOp
 from .memory import extent, numel
 
 #: A load is mostly served by a cache: its neighbours were just read, and so was the row it stands in. A store
-#: ends in memory, is read back from there by another kernel, and needs the launch of that kernel: about as much as
-#: 32 additions, on a CPU as on a GPU. It is also what keeps the exponentials of a softmax, of cost 13, in one kernel.
+#: ends in memory, is read back from there by another kernel, and needs the launch of that kernel: about as
+#: much as 32 additions, on a CPU as on a GPU.
+#: It is also what keeps the exponentials of a softmax, of cost 13, in one kernel.
 LOAD, STORE = 1.0, 32.0
 #: Additions that an op is worth; an op that is not named here is worth one.
 WEIGHTS: dict[Ops, float] = {
@@ -55,7 +57,9 @@ def operands(node: UOp) -> tuple[UOp, ...]:
 
 
 def prices(elements: int, cost: float, evaluations: int) -> tuple[float, float]:
-    """What a value costs that is stored once and loaded at each evaluation, and what one costs that is computed again."""
+    """What a value costs that is stored once and loaded at each evaluation,
+    and what one costs that is computed again.
+    """
     return elements * (cost + STORE) + evaluations * LOAD, evaluations * cost
 
 
@@ -63,9 +67,9 @@ def prices(elements: int, cost: float, evaluations: int) -> tuple[float, float]:
 class Costs:
     """`cost`: of an element of each node. `cheap`: the nodes that are never worth storing.
 
-    Cheap are leaves, movement and casts of cheap nodes, small values made of constants alone, and comparisons with a
-    counter, which is made of tables of constants, such as 0, 1, 2, ...: the code generators turn a counter into a loop
-    index, and a sum over such a comparison, a one-hot, into one load.
+    Cheap are leaves, movement and casts of cheap nodes, small values made of constants alone, and comparisons
+    with a counter, which is made of tables of constants, such as 0, 1, 2, ...: the code generators turn a
+    counter into a loop index, and a sum over such a comparison, a one-hot, into one load.
     """
 
     cost: dict[UOp, float] = field(default_factory=dict)
@@ -75,9 +79,9 @@ class Costs:
 def costs(order: Iterable[UOp], outputs: set[UOp]) -> Costs:
     """The costs of the nodes of `order`, sources first.
 
-    A source that is likely to be stored counts as a LOAD: an output, or a node with several users that is dear
-    enough. What an EXPAND repeats counts once for all repetitions, as if it were computed outside of the loop that
-    repeats it; a load of memory counts each time.
+    A source that is likely to be stored counts as a LOAD: an output, or a node with several users that is
+    dear enough. What an EXPAND repeats counts once for all repetitions, as if it were computed outside of the
+    loop that repeats it; a load of memory counts each time.
     """
     order = list(order)
     users = _users(order, outputs)

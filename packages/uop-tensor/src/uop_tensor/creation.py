@@ -65,8 +65,8 @@ class Creation(Rearrange):
     ) -> Self:
         """One number everywhere; the dtype is that of a tensor of it (see Tensor) where none is given.
 
-        A float is cast to an integer dtype. Raises TensorError for what is no number, and for an integer that the dtype
-        does not hold.
+        A float is cast to an integer dtype. Raises TensorError for what is no number,
+        and for an integer that the dtype does not hold.
         """
         wanted = sizes("full", (shape,))
         if isinstance(value, np.generic):

@@ -32,7 +32,8 @@ class Cumulative(Reduction):
         return self._of(running(self.uop.cast(dtype).cast(accumulator(dtype)), Ops.ADD, at).cast(dtype))
 
     def cumprod(self, axis: int, dtype: DType | None = None) -> Self:
-        """The products of the elements up to each one, in the dtype of `prod`; f16 and bf16 are multiplied in f32.
+        """The products of the elements up to each one,
+        in the dtype of `prod`; f16 and bf16 are multiplied in f32.
 
         The gradient takes log2(n) steps an element, and is right beside zeros.
         """
@@ -78,7 +79,9 @@ class Cumulative(Reduction):
         return self._of(value.cast(self.dtype)), self._of(found.cast(dtypes.i64))
 
     def logcumsumexp(self, axis: int) -> Self:
-        """log(cumsum(exp(x))) without overflow, in log2(n) steps an element; f16 and bf16 are computed in f32."""
+        """log(cumsum(exp(x))) without overflow, in log2(n) steps an element;
+        f16 and bf16 are computed in f32.
+        """
         at = shapes.one_axis("logcumsumexp", self.ndim, axis)
         dtype = as_float(self.dtype)
         x = self.uop.cast(accumulator(dtype))
@@ -87,7 +90,8 @@ class Cumulative(Reduction):
     def diff(
         self, n: int = 1, axis: int = -1, prepend: Self | None = None, append: Self | None = None
     ) -> Self:
-        """The differences between each element and the one before it, taken n times; of bool, where they differ.
+        """The differences between each element and the one before it,
+        taken n times; of bool, where they differ.
 
         `prepend` and `append` are joined to this tensor along the axis first.
         """

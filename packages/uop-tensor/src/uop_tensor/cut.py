@@ -1,7 +1,7 @@
 """Kernels that would be too large are cut: some of the values within them are stored. Week 5.
 
-A kernel is too wide if it reads more values than a backend takes as arguments, and too long if a C compiler would
-take its time: compilers need more than twice as long for a block of code that is twice as long.
+A kernel is too wide if it reads more values than a backend takes as arguments, and too long if a C compiler
+would take its time: compilers need more than twice as long for a block of code that is twice as long.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from uop_ir import INDEX_MAPS, Kind, Ops, UOp, UopError
 from .cost import is_leaf, is_memory
 from .memory import numel
 
-#: Operations of a kernel, in those of the rendered text. To store a value costs about 32 of them (see `cost.py`).
+#: Operations of a kernel, in those of the rendered text.
+#: To store a value costs about 32 of them (see `cost.py`).
 LENGTH = 2000
 #: Operations that the definition of an op has; each of the others counts once.
 LENGTHS: dict[Ops, int] = {Ops.EXP2: 20, Ops.LOG2: 30, Ops.SIN: 200}
-#: What a cut stores may be so many times as large as what the kernel stores or reads; else the kernel stays long.
+#: What a cut stores may be so many times as large as what the kernel stores or reads;
+#: else the kernel stays long.
 GROWTH = 4
 
 
@@ -34,7 +36,8 @@ def length(node: UOp) -> int:
 def cut_wide(value: UOp, outside: set[UOp], arguments: int) -> set[UOp]:
     """The values to store within a kernel so that no part of it reads and stores more than `arguments`.
 
-    Where operands together read too much, the one that reads most is stored. Raises UopError where each is one read.
+    Where operands together read too much, the one that reads most is stored.
+    Raises UopError where each is one read.
     """
     found: set[UOp] = set()
     reads: dict[UOp, frozenset[UOp]] = {}
@@ -58,8 +61,8 @@ def cut_wide(value: UOp, outside: set[UOp], arguments: int) -> set[UOp]:
 def cut_long(value: UOp, outside: set[UOp]) -> set[UOp]:
     """The values to store within a kernel so that no part of it is longer than LENGTH.
 
-    The nodes stand in an order, sources first. Each cut lies between two of them, where least has to be stored: the
-    values before the cut that are used behind it.
+    The nodes stand in an order, sources first. Each cut lies between two of them, where least has to be
+    stored: the values before the cut that are used behind it.
     """
     order = list(body_nodes(value, outside))
     if sum(map(length, order)) <= LENGTH:
@@ -85,7 +88,9 @@ def cut_long(value: UOp, outside: set[UOp]) -> set[UOp]:
 
 
 def _last_uses(order: list[UOp], outside: set[UOp]) -> dict[UOp, int]:
-    """Where each value that a cut would store is last used; what is made of constants alone is computed again."""
+    """Where each value that a cut would store is last used;
+    what is made of constants alone is computed again.
+    """
     end: dict[UOp, int] = {}
     variable: set[UOp] = set()
     for place, node in enumerate(order):

@@ -23,9 +23,9 @@ Data: TypeAlias = "Number | Sequence[Any] | Array | np.generic"
 def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
     """Data as a node: a number as a CONST, all else as a copy in memory.
 
-    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype, also in a list. Raises
-    TensorError for ragged lists, for ints that `dtype` does not hold (those of an array wrap), and for what
-    has no dtype.
+    Python floats are f32, ints i64; an array, or what NumPy takes for one, keeps its dtype, also in a list.
+    Raises TensorError for ragged lists, for ints that `dtype` does
+    not hold (those of an array wrap), and for what has no dtype.
     """
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic) and device is None:
         own = dtype or DEFAULT[type(data)]
@@ -45,7 +45,9 @@ def node_of(data: Data, dtype: DType | None, device: str | None) -> UOp:
 
 
 def nested(method: str, given: object) -> Array:
-    """Nested lists, or what NumPy takes for an array, as one. Raises TensorError for rows of unequal length."""
+    """Nested lists, or what NumPy takes for an array, as one.
+    Raises TensorError for rows of unequal length.
+    """
     try:
         return np.asarray(given)
     except (ValueError, TypeError, OverflowError) as error:

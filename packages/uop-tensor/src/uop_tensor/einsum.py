@@ -21,8 +21,8 @@ _TERM = re.compile(r"([A-Za-z]*)(\.\.\.)?([A-Za-z]*)")
 def parse(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
     """The labels of each operand and of the result. The axes of an ellipsis are -1, -2, ... from the right.
 
-    Without an arrow, the result has the axes of the ellipsis, then in alphabetical order the letters that stand once.
-    Raises TensorError for what is no equation of operands of these ranks.
+    Without an arrow, the result has the axes of the ellipsis, then in alphabetical order the letters that
+    stand once. Raises TensorError for what is no equation of operands of these ranks.
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -66,8 +66,9 @@ def _labels(equation: str, term: str, rank: int) -> Labels:
 def contract(method: str, labels: Sequence[Labels], nodes: Sequence[UOp], output: Labels) -> UOp:
     """The product of nodes of one dtype, summed over each label that is not in `output`.
 
-    From left to right, two at a time; a label that no later operand has is summed as soon as it can be. f16 and bf16
-    add up in f32 and are rounded once. Raises TensorError where sizes under one label differ and none is 1.
+    From left to right, two at a time; a label that no later operand has is summed as soon as it can be. f16
+    and bf16 add up in f32 and are rounded once.
+    Raises TensorError where sizes under one label differ and none is 1.
     """
     dtype = nodes[0].dtype
     refuse_bool(method, dtype)
@@ -117,7 +118,9 @@ def _diagonals(x: UOp, labels: Labels) -> tuple[UOp, Labels]:
 
 
 def diagonal(x: UOp) -> UOp:
-    """Of square matrices (..., n, n) the diagonals (..., n): with a column more, each row has it at its start."""
+    """Of square matrices (..., n, n) the diagonals (..., n):
+    with a column more, each row has it at its start.
+    """
     *batch, n, _ = shape_of(x)
     around = [(0, 0)] * len(batch)
     flat = x.reshape((*batch, n * n)).pad([*around, (0, n)]).reshape((*batch, n, n + 1))

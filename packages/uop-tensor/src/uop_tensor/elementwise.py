@@ -113,7 +113,9 @@ class Elementwise(Arithmetic):
         return self._rounded(compose.ceil)
 
     def round(self, decimals: int = 0) -> Self:
-        """To the nearest whole number, halves to the even one; of floats, to the nearest multiple of 10**-decimals."""
+        """To the nearest whole number, halves to the even one;
+        of floats, to the nearest multiple of 10**-decimals.
+        """
         if decimals == 0 or not self.dtype.is_float:
             return self._rounded(compose.round_half_even)
         scale = 10.0 ** abs(decimals)

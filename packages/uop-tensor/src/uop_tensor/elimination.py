@@ -1,7 +1,7 @@
 """Gauss-Jordan elimination, Cholesky, Householder and substitution as graphs, a step for each column. Week 5.
 
-After each step the matrix is turned or shifted, so that the next one works on the first column again: all steps are one
-program, compiled once. Nodes of f32 or f64, matrices (..., n, n).
+After each step the matrix is turned or shifted, so that the next one works on the first column again: all
+steps are one program, compiled once. Nodes of f32 or f64, matrices (..., n, n).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def _over_rows(x: UOp, op: Ops = Ops.ADD) -> UOp:
 def eliminate(a: UOp, b: UOp, singular: bool = False) -> tuple[UOp, list[UOp], UOp]:
     """The x with a @ x = b, b (..., n, m); the pivots, each (..., 1, 1); and the sign of their order.
 
-    The pivot of a column is its greatest element in a row that has none yet, the first of equal ones; rows stay where
-    they are, so that `a` ends as the permutation that puts them in order. `singular` goes on behind a pivot of 0, with
-    another x; otherwise x is infinite or NaN.
+    The pivot of a column is its greatest element in a row that has none yet, the first of equal ones; rows
+    stay where they are, so that `a` ends as the permutation that puts them in order. `singular` goes on
+    behind a pivot of 0, with another x; otherwise x is infinite or NaN.
     """
     n = shape_of(a)[-1]
     free = broadcast_to(UOp.const(dtypes.bool, True), (*a.shape[:-1], 1))
@@ -118,7 +118,8 @@ def substitute(a: UOp, b: UOp, unit: bool) -> UOp:
 
 
 def householder(a: UOp) -> tuple[UOp, UOp]:
-    """Q (..., n, n) orthogonal and R (..., n, m) upper triangular with Q @ R = a, by reflections as in LAPACK.
+    """Q (..., n, n) orthogonal and R (..., n, m) upper triangular with Q @ R = a,
+    by reflections as in LAPACK.
 
     Each makes the first column a multiple of the first unit vector; then that row and column are done.
     """

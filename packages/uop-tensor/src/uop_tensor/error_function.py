@@ -76,8 +76,9 @@ _ERFC: dict[DType, tuple[float, ...]] = {
         -1.0134251963447584e-08,
     ),
 }
-#: erfinv(x) / x in w = -log(1 - x*x) for w to 5, and erfinv(x) / s in 1/s for s = sqrt(w) from there to the last x below
-#: 1, minimax: absolute error of erfinv 2**-20, of which a step by Halley's method makes less than 2**-58.
+#: erfinv(x) / x in w = -log(1 - x*x) for w to 5, and erfinv(x) / s in 1/s for s = sqrt(w) from there to the
+#: last x below 1, minimax: absolute error of erfinv 2**-20,
+#: of which a step by Halley's method makes less than 2**-58.
 _ERFINV_NEAR = (
     0.8862266888407374,
     0.2320213661512416,
@@ -133,9 +134,11 @@ def erfc(x: UOp) -> UOp:
 
 
 def erfinv(x: UOp) -> UOp:
-    """The inverse of erf, in f64: a guess that is right to 2**-20, and a step by Halley's method. NaN outside of [-1, 1].
+    """The inverse of erf, in f64: a guess that is right to 2**-20,
+    and a step by Halley's method. NaN outside of [-1, 1].
 
-    The guess is made in two pieces as that of M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
+    The guess is made in two pieces as that of M.
+    Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
     """
     y = x.cast(dtypes.f64)
     a = magnitude(y)

@@ -1,4 +1,6 @@
-"""The errors of this package: a tensor operation that does not fit its operands, memory that cannot be shared. Week 5."""
+"""The errors of this package: a tensor operation that does not fit its operands,
+memory that cannot be shared. Week 5.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ class Exchange(Sampling):
         return data
 
     def _shared(self, method: str) -> npt.NDArray[Any]:
-        """The elements as an array over the memory itself. Raises ShareError for memory that NumPy cannot reach."""
+        """The elements as an array over the memory itself.
+        Raises ShareError for memory that NumPy cannot reach.
+        """
         buffer = self._stored(method)
         memory = buffer.memo["memory"]
         if not isinstance(memory.backend, HostMemory):
@@ -48,7 +50,8 @@ class Exchange(Sampling):
         return data.view(self.dtype.numpy).reshape(self.shape)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> object:
-        """For `numpy.asarray`: an array to read, without a copy; with `copy` or in another dtype, an array of its own.
+        """For `numpy.asarray`: an array to read, without a copy;
+        with `copy` or in another dtype, an array of its own.
 
         An object to type checkers: NumPy's types would take the sum of an array and a tensor for an array.
         """
@@ -88,7 +91,8 @@ class Exchange(Sampling):
     ) -> Any:
         """A capsule of the elements for `from_dlpack` of any library, without a copy unless it is asked for.
 
-        It says that it is to be read only, where `max_version` is 1.0 or later. Raises ShareError for another device.
+        It says that it is to be read only, where `max_version` is 1.0 or later.
+        Raises ShareError for another device.
         """
         if stream is not None or (dl_device or CPU) != CPU:
             raise ShareError(
@@ -110,9 +114,10 @@ class Exchange(Sampling):
     def from_dlpack(cls, x: Any, device: str | None = None, copy: bool | None = None) -> Self:
         """A tensor over the memory of an array of any library that has `__dlpack__`.
 
-        It is copied where `copy` says so or where it must be: to a device whose memory is not that of this process, and
-        if it is not contiguous; with `copy=False` that is a ShareError. Who writes to the array changes the tensor.
-        Raises ShareError for memory of another device, TensorError for a dtype that has no counterpart.
+        It is copied where `copy` says so or where it must be: to a device whose memory is not that of this
+        process, and if it is not contiguous; with `copy=False` that is a ShareError. Who writes to the array
+        changes the tensor. Raises ShareError for memory of another device,
+        TensorError for a dtype that has no counterpart.
         """
         array = _imported(x)
         dtype, backend = dtype_of(array), get_backend(device)
@@ -140,7 +145,9 @@ class Exchange(Sampling):
         return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle has the elements, the dtype and `requires_grad`; the tensor that it gives is on the default device."""
+        """A pickle has the elements, the dtype and `requires_grad`;
+        the tensor that it gives is on the default device.
+        """
         return _restored, (type(self), self._data("pickle"), self._requires_grad)
 
 

@@ -30,7 +30,8 @@ SHOWN = 3
 
 
 def explain(*given: Tensor | Jitted[Any, Any]) -> str:
-    """Why the kernels that compute these tensors, or that a jitted function has captured, are those that they are.
+    """Why the kernels that compute these tensors,
+    or that a jitted function has captured, are those that they are.
 
     Nothing is computed. For each kernel: what it loads, stores and computes; for each value that it stores,
     why it is stored, with the cost of storing and of computing again; and what it computes that others

@@ -1,4 +1,6 @@
-"""The command `uopc explain`: the plans of a Python program or a model, each with the reasons of its kernels. Week 5."""
+"""The command `uopc explain`: the plans of a Python program or a model,
+each with the reasons of its kernels. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from .program import WATCHERS
 
 
 def explain_command(argv: list[str]) -> int:
-    """Run a Python program, or a step of training of a model, and say why each kernel of its plans ends where it ends."""
+    """Run a Python program, or a step of training of a model,
+    and say why each kernel of its plans ends where it ends.
+    """
     parser = CommandParser(prog="uopc explain", description=explain_command.__doc__)
     parser.add_argument(
         "--schedules",

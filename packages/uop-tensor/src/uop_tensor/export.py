@@ -85,7 +85,9 @@ def export(
     found: list[tuple[str, int]] = []
 
     def traced(*args: Any) -> tuple[Tensor, ...]:
-        """Each result as a tensor of its own: also what is an argument, was there before, or stands in two places."""
+        """Each result as a tensor of its own: also what is an argument,
+        was there before, or stands in two places.
+        """
         result = flatten(name, function(*args))
         leaves = result.structure[0].leaves(result.structure, "output")
         found[:] = [(place, number) for what, place, number in leaves if what is TENSOR]
@@ -159,7 +161,9 @@ def _exporter(device: str) -> Exporter:
 
 
 def _params(replay: Replay) -> dict[int, UOp]:
-    """The memory of the plan by slot. Slots up to the number of sources are what these say, the others outputs."""
+    """The memory of the plan by slot. Slots up to the number of sources are what these say,
+    the others outputs.
+    """
     assert replay.program is not None
     return {p.arg.slot: p for p in replay.program.planned.plan.inputs}
 
@@ -186,7 +190,9 @@ def _outputs(replay: Replay, names: Sequence[str]) -> dict[str, UOp]:
 
 
 def _weights(replay: Replay, names: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Memory and contents of what the function closes over, and of what the trace has made: the rest of the plan."""
+    """Memory and contents of what the function closes over,
+    and of what the trace has made: the rest of the plan.
+    """
     params = _params(replay)
     called = {id(tensor): name for name, tensor in names.items()}
     weights: dict[str, UOp] = {}
@@ -238,7 +244,9 @@ def _check_count(name: str, signature: inspect.Signature, inputs: Sequence[objec
 
 
 def _parameters(signature: inspect.Signature | None, count: int) -> list[str]:
-    """A name for each of so many positional arguments: that of the parameter; of those in *args with a number."""
+    """A name for each of so many positional arguments:
+    that of the parameter; of those in *args with a number.
+    """
     names: list[str] = []
     for p in signature.parameters.values() if signature is not None else ():
         if p.kind is p.VAR_POSITIONAL:

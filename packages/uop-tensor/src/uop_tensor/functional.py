@@ -82,9 +82,10 @@ class Functional(Resizing):
     ) -> Self:
         """softmax(q @ k.T * scale) @ v, with q (..., T, d), k (..., S, d), v (..., S, e).
 
-        A bool mask keeps the positions that are true, any other is added; `is_causal` keeps column <= row. A row of
-        which nothing is kept gives zeros. `scale` is 1 / sqrt(d) where none is given. Each weight is dropped with the
-        probability `dropout_p`. `enable_gqa` repeats the heads (axis -3) of keys and values for groups of those of q.
+        A bool mask keeps the positions that are true, any other is added; `is_causal` keeps column <= row. A
+        row of which nothing is kept gives zeros. `scale` is 1 / sqrt(d) where none is given. Each weight is
+        dropped with the probability `dropout_p`.
+        `enable_gqa` repeats the heads (axis -3) of keys and values for groups of those of q.
         """
         if self.ndim < 2 or key.ndim < 2 or value.ndim < 2:
             raise TensorError(

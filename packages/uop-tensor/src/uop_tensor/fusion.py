@@ -1,9 +1,9 @@
 """Which values are stored and which are computed where they are used. Week 5.
 
-Consumers are walked before producers, and each node collects its demands: at which index, within which loops, which
-kernel asks for it. Movement ops change the index, a REDUCE opens loops. A value that does not depend on the inner
-loops is computed outside of them, so a demand stands within the loops down to the innermost that its index uses,
-and two demands that agree are one. Then `cost.py` decides.
+Consumers are walked before producers, and each node collects its demands: at which index, within which loops,
+which kernel asks for it. Movement ops change the index, a REDUCE opens loops. A value that does not depend on
+the inner loops is computed outside of them, so a demand stands within the loops down to the innermost that
+its index uses, and two demands that agree are one. Then `cost.py` decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .prefixes import folds_prefix
 
 
 class Demand(NamedTuple):
-    """A kernel (named by the value that it stores) wants a value at an index within loops, outermost first."""
+    """A kernel (named by the value that it stores) wants
+    a value at an index within loops, outermost first.
+    """
 
     kernel: UOp
     at: Index
@@ -37,8 +39,9 @@ class Demand(NamedTuple):
 
 @dataclass
 class Fusion:
-    """`stored`: the values that become kernels, producers first. `reads`: the demands on each memory and each stored
-    value, whose kernels read it."""
+    """`stored`: the values that become kernels, producers first. `reads`: the demands on each memory and each
+    stored value, whose kernels read it.
+    """
 
     stored: list[UOp] = field(default_factory=list)
     reads: dict[UOp, list[Demand]] = field(default_factory=dict)

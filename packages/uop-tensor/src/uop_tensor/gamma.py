@@ -99,7 +99,9 @@ def _lgamma(x: UOp) -> UOp:
 
 
 def _digamma(x: UOp) -> UOp:
-    """Of x >= 0: the derivative of Stirling's series, for small x at x + 8, and digamma(x + 1) = digamma(x) + 1 / x."""
+    """Of x >= 0: the derivative of Stirling's series,
+    for small x at x + 8, and digamma(x + 1) = digamma(x) + 1 / x.
+    """
     near = x < _FAR
     s = near.where(x, 1)
     steps = s.alu(Ops.RECIP)

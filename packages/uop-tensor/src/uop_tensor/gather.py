@@ -1,4 +1,6 @@
-"""Elements by position along an axis: gather and scatter, with folds of what meets in one place, and take. Week 5."""
+"""Elements by position along an axis: gather and scatter,
+with folds of what meets in one place, and take. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class Gather(Masks):
     """
 
     def gather(self, axis: int, index: Positions) -> Self:
-        """For each element of `index` the one in the same place, but for the position along `axis`, which it says.
+        """For each element of `index` the one in the same place,
+        but for the position along `axis`, which it says.
 
         `index` has as many axes as this tensor, each but `axis` at most as long.
         """
@@ -45,7 +48,9 @@ class Gather(Masks):
         return self._of(picked_along(self.uop.shrink(bounds), positions, at))
 
     def take(self, indices: Positions, axis: int | None = None) -> Self:
-        """The elements at `indices` along an axis (None: of all, row-major); the axes of `indices` stand in its place."""
+        """The elements at `indices` along an axis (None:
+        of all, row-major); the axes of `indices` stand in its place.
+        """
         if axis is None:
             return self.reshape(-1).take(indices, 0)
         at = shapes.one_axis("take", self.ndim, axis)
@@ -116,7 +121,8 @@ class Gather(Masks):
         *,
         value: Number | None = None,
     ) -> Self:
-        """This tensor with the elements of `src` (or one number) where `index` says along an axis: `gather` undone.
+        """This tensor with the elements of `src` (or one number) where `index` says along an axis:
+        `gather` undone.
 
         `index` has as many axes as this tensor and as `src`, each at most as long, but for that of this
         tensor along `axis`. Of several elements for one place the last is taken. `reduce` "add" and
@@ -135,7 +141,8 @@ class Gather(Masks):
         return self._of(replaced_along(self.uop, positions, values, at))
 
     def scatter_add(self, axis: int, index: Positions, src: Self | Number) -> Self:
-        """This tensor with each element of `src` added where `index` says along an axis; shapes as for `scatter`.
+        """This tensor with each element of `src` added where `index` says along an axis;
+        shapes as for `scatter`.
 
         f16 and bf16 are added in f32.
         """
@@ -153,7 +160,9 @@ class Gather(Masks):
         return self._reduced("scatter_reduce", axis, index, src, reduce, include_self)
 
     def index_add(self, axis: int, index: Positions, source: Self, alpha: Number = 1) -> Self:
-        """This tensor with `alpha * source` added to the elements at the positions of a vector along an axis."""
+        """This tensor with `alpha * source` added to the elements
+        at the positions of a vector along an axis.
+        """
         at = shapes.one_axis("index_add", self.ndim, axis)
         positions = self._positions("index_add", index, at)
         wanted = (*self.shape[:at], prod(shape_of(positions)), *self.shape[at + 1 :])
@@ -180,7 +189,9 @@ class Gather(Masks):
     def _scattered(
         self, method: str, axis: int, index: Positions, src: Self | Number
     ) -> tuple[int, UOp, UOp]:
-        """The axis, and positions and values of one shape, which is that of this tensor along all other axes."""
+        """The axis, and positions and values of one shape,
+        which is that of this tensor along all other axes.
+        """
         at = shapes.one_axis(method, self.ndim, axis)
         positions = self._positions(method, index, at)
         _fits(method, positions, self.shape, "a tensor", at)

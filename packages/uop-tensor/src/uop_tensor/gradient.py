@@ -201,8 +201,8 @@ def _reduce_max(x: UOp, greatest: UOp, g: UOp, pop: int) -> UOp:
 
 
 def _reduce_mul(x: UOp, product: UOp, g: UOp, pop: int) -> UOp:
-    """The product of the elements before each, times that of those after it: no division, so that zeros need no care,
-    and higher derivatives are right beside them.
+    """The product of the elements before each, times that of those after it: no division, so that zeros need
+    no care, and higher derivatives are right beside them.
     """
     kept = x.shape[: x.ndim - pop]
     rows = x.reshape((*kept, numel(x.shape[x.ndim - pop :])))

@@ -9,7 +9,8 @@ from uop_ir import AddrSpace, Ops, UOp, dtypes
 
 from .promotion import accumulator
 
-#: For each operand of a node the gradient, None where none flows; and how it follows from the node and its gradient.
+#: For each operand of a node the gradient, None where none flows;
+#: and how it follows from the node and its gradient.
 Gradients: TypeAlias = "tuple[UOp | None, ...]"
 Rule: TypeAlias = "Callable[[UOp, UOp], Gradients]"
 
@@ -70,14 +71,16 @@ def is_detached(x: UOp) -> bool:
 def with_gradient_of(x: UOp, *through: UOp) -> UOp:
     """The value `x`, whose gradient flows through other nodes: an AFTER that stands behind them.
 
-    Without a rule of its own (see `gradient`), all of it goes to the first of `through`, which has the shape and dtype
-    of `x`. The scheduler keeps the value and drops the rest.
+    Without a rule of its own (see `gradient`), all of it goes to the first of `through`, which has the shape
+    and dtype of `x`. The scheduler keeps the value and drops the rest.
     """
     return UOp(Ops.AFTER, (detach(x), *through))
 
 
 def substituted(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
-    """`root.substitute(mapping)` that keeps rules of gradients: nodes made anew have those of what they stand for."""
+    """`root.substitute(mapping)` that keeps rules of gradients:
+    nodes made anew have those of what they stand for.
+    """
     new = dict(mapping)
     for node in root.toposort(gate=lambda n: n not in mapping):
         if node not in new:

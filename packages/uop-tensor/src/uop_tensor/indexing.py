@@ -40,7 +40,8 @@ class Indexing(Cumulative):
         return self[(*[slice(None)] * at, index)]
 
     def __setitem__(self, items: Item | tuple[Item, ...], value: object) -> None:
-        """Give this tensor the value that has `value`, broadcast and cast to its dtype, in the place of `x[items]`.
+        """Give this tensor the value that has `value`,
+        broadcast and cast to its dtype, in the place of `x[items]`.
 
         As with `assign`, what was computed from the old value keeps it, views too. Where a position is named
         twice the last element is taken. The gradient goes to `value`, and to the old value where that stays.
@@ -113,7 +114,9 @@ def written(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp:
 
 
 def _back(view: UOp, ground: UOp, value: UOp) -> UOp:
-    """Each element of a value where that of a view came from, 0 elsewhere: what the gradient of a view does."""
+    """Each element of a value where that of a view came from,
+    0 elsewhere: what the gradient of a view does.
+    """
     while view is not ground:
         rule = RULES[view.op]
         assert rule is not None
@@ -124,7 +127,9 @@ def _back(view: UOp, ground: UOp, value: UOp) -> UOp:
 
 
 def _masked(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp | None:
-    """`written` for one mask, beside it only slices of all, and a value that is the same for all that is true."""
+    """`written` for one mask, beside it only slices of all,
+    and a value that is the same for all that is true.
+    """
     whole = [item is Ellipsis or (isinstance(item, slice) and item == slice(None)) for item in items]
     if whole.count(False) != 1 or not is_mask(items[whole.index(False)]):
         return None
@@ -146,7 +151,9 @@ def _masked(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp | None:
 
 
 def _fitted(value: UOp, shape: tuple[int, ...]) -> UOp:
-    """A value broadcast to the shape of what it replaces; axes of size 1 in front are dropped, as NumPy does."""
+    """A value broadcast to the shape of what it replaces;
+    axes of size 1 in front are dropped, as NumPy does.
+    """
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     sizes = (1,) * (len(shape) - value.ndim) + shape_of(value)

@@ -24,7 +24,9 @@ R = TypeVar("R")
 
 
 class Jitted(Generic[P, R]):
-    """A function that `jit` has wrapped. `captures` has what is replayed, by signature; `traces` counts traces."""
+    """A function that `jit` has wrapped. `captures` has what is replayed,
+    by signature; `traces` counts traces.
+    """
 
     __name__: str
 
@@ -34,7 +36,9 @@ class Jitted(Generic[P, R]):
         static: Collection[str] = (),
         sizes: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        """Raises TensorError for what cannot be called, for names that are no parameters, and for wrong bounds."""
+        """Raises TensorError for what cannot be called,
+        for names that are no parameters, and for wrong bounds.
+        """
         if not callable(function):
             raise TensorError(f"jit: {type(function).__name__} is not callable", remedy="give a function")
         update_wrapper(self, function, updated=())  # a callable object keeps its attributes to itself
@@ -74,8 +78,8 @@ class Jitted(Generic[P, R]):
         return flatten(self.__name__, (args, kwargs) if self._mark is None else self._mark(args, kwargs))
 
     def _of_same(self, key: object, same: Sequence[int], given: Tree) -> Replay:
-        """The replay for arguments of which those of the numbers `same` are tensors that the function finds by itself
-        too: one that it assigns is, under both names, what it was assigned.
+        """The replay for arguments of which those of the numbers `same` are tensors that the function finds
+        by itself too: one that it assigns is, under both names, what it was assigned.
         """
         key = key, *[(i, id(given.tensors[i])) for i in same]
         replay = self.captures.get(key)
@@ -94,11 +98,14 @@ class Jitted(Generic[P, R]):
         return replay
 
     def __reduce__(self) -> Any:
-        """A copy, also one from a pickle, has traces of its own: those of this one read the tensors around this one."""
+        """A copy, also one from a pickle, has traces of its own:
+        those of this one read the tensors around this one.
+        """
         return Jitted, (self.function, self._static, self._sizes)
 
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[..., R]:
-        """As a method, it is jitted for each object by itself: what it reads of the object is part of the trace.
+        """As a method, it is jitted for each object by itself:
+        what it reads of the object is part of the trace.
 
         Raises TensorError for an object of a class whose `__slots__` leave out `__weakref__`.
         """
@@ -113,7 +120,9 @@ class Jitted(Generic[P, R]):
 
 
 class Method(Jitted[..., R]):
-    """A jitted method as an object has it: it keeps the object alive, as Python's own do, and shares all else."""
+    """A jitted method as an object has it: it keeps the object alive,
+    as Python's own do, and shares all else.
+    """
 
     __slots__ = ("__self__",)
 

@@ -1,4 +1,6 @@
-"""Arguments and results of a jitted function: tensors and numbers in lists, tuples, dicts and dataclasses. Week 5."""
+"""Arguments and results of a jitted function:
+tensors and numbers in lists, tuples, dicts and dataclasses. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ def _kind(tensor: Tensor) -> object:
 
 
 def _kind_of(value: UOp) -> tuple[object, ...]:
-    """What of a value is part of a signature; it is kept, unless it follows from where values go by default."""
+    """What of a value is part of a signature; it is kept,
+    unless it follows from where values go by default.
+    """
     device = known_device(value)
     if device is None:
         return value.shape, value.dtype, get_backend().name
@@ -138,7 +142,9 @@ def leaves_of(args: tuple[Any, ...]) -> tuple[Signature, Sequence[Tensor], Seque
 
 
 def flatten(name: str, value: object) -> Tree:
-    """The tree of a value. Raises JitError for a leaf that is neither a tensor, a number nor of a static type."""
+    """The tree of a value. Raises JitError for a leaf that is neither a tensor,
+    a number nor of a static type.
+    """
     found = _Flattening(name, {}, [], [], {})
     structure = _place(value, found)
     return Tree(structure, found.tensors, found.numbers, found.sizes)

@@ -20,14 +20,17 @@ LARGEST = 64
 
 
 class LinearAlgebra(Products):
-    """Of matrices (..., n, m) with at most 64 columns; integers are taken as f32, f16 and bf16 computed in f32.
+    """Of matrices (..., n, m) with at most 64 columns;
+    integers are taken as f32, f16 and bf16 computed in f32.
 
     Everything has gradients. What is singular gives infinities and NaN, since nothing is looked at while a
     graph is made.
     """
 
     def det(self) -> Self:
-        """The determinant of square matrices, by elimination; its gradient at singular ones is not that of torch."""
+        """The determinant of square matrices, by elimination;
+        its gradient at singular ones is not that of torch.
+        """
         (a,), dtype = self._small("det", square=True)
         _, pivots, sign = eliminate(a, part(a, None, (0, 0)), singular=True)
         for pivot in pivots:
@@ -60,8 +63,8 @@ class LinearAlgebra(Products):
     inverse = inv
 
     def matrix_power(self, n: int) -> Self:
-        """Square matrices (..., m, m) multiplied n times, by repeated squaring; n = 0 gives the identity, n < 0 a power
-        of the inverse.
+        """Square matrices (..., m, m) multiplied n times, by repeated squaring;
+        n = 0 gives the identity, n < 0 a power of the inverse.
         """
         self._square("matrix_power")
         if n < 0:
@@ -112,7 +115,8 @@ class LinearAlgebra(Products):
         return self._of((x if left else transposed(x)).cast(dtype))
 
     def cholesky(self, upper: bool = False) -> Self:
-        """The lower triangular L with L @ L.T = self, of symmetric positive definite matrices; `upper`: its transpose.
+        """The lower triangular L with L @ L.T = self,
+        of symmetric positive definite matrices; `upper`: its transpose.
 
         Only the lower triangle is looked at (`upper`: the upper one); NaN where a matrix is not positive
         definite.

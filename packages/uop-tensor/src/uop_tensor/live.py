@@ -48,7 +48,9 @@ class Capture:
         self.assignments.setdefault(id(tensor), tensor)
 
     def forbid(self, method: str, remedy: str | None = None) -> None:
-        """Raise JitError: `method` needs a value, and a trace has none. Without a remedy, the result is to be asked."""
+        """Raise JitError: `method` needs a value, and a trace has none.
+        Without a remedy, the result is to be asked.
+        """
         raise JitError(
             f"{method} asks for a value while {self.name} is traced by jit, where nothing has run yet",
             remedy=remedy or f"return the tensor from {self.name} and call {method} on the result",

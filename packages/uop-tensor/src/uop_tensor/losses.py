@@ -55,7 +55,9 @@ class Losses(Classes):
     def binary_cross_entropy(
         self, target: Operand, weight: Operand | None = None, reduction: str = "mean"
     ) -> Self:
-        """-(y log(x) + (1 - y) log(1 - x)) of probabilities x and targets y; a logarithm counts as -100 at least."""
+        """-(y log(x) + (1 - y) log(1 - x)) of probabilities x and targets y;
+        a logarithm counts as -100 at least.
+        """
 
         def loss(x: UOp, y: UOp, *scale: UOp) -> UOp:
             value = (y - 1) * _log_from(x, lambda v: transcendental.log1p(-v), end=1) - y * _log_from(
@@ -136,7 +138,8 @@ class Losses(Classes):
     def gaussian_nll_loss(
         self, target: Operand, var: Operand, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
     ) -> Self:
-        """(log(v) + (x - y)**2 / v) / 2, v = max(var, eps), which passes the gradient; `full` adds log(2 pi) / 2.
+        """(log(v) + (x - y)**2 / v) / 2, v = max(var, eps),
+        which passes the gradient; `full` adds log(2 pi) / 2.
 
         `var` is a number, or has a shape that broadcasts, or that of the tensor without the last axis.
         """

@@ -21,12 +21,14 @@ from .windows import cut
 
 
 class Masks(Indexing):
-    """A mask is a tensor or an array of bool. What has a shape that depends on elements reads them, and raises JitError
-    within jit.
+    """A mask is a tensor or an array of bool. What has a shape that depends on elements reads them,
+    and raises JitError within jit.
     """
 
     def masked_fill(self, mask: Self | Array, value: Self | Number) -> Self:
-        """This tensor with one value, in its dtype, where a mask of bool is true; the mask broadcasts to its shape."""
+        """This tensor with one value, in its dtype,
+        where a mask of bool is true; the mask broadcasts to its shape.
+        """
         chosen = self._mask("masked_fill", mask)
         new = as_value(self.uop, value)
         if shapes.broadcast("masked_fill", self.shape, chosen.shape, new.shape) != self.shape:
@@ -37,7 +39,9 @@ class Masks(Indexing):
         return self._of(broadcast_to(chosen.where(new, self.uop), self.shape))
 
     def masked_select(self, mask: Self | Array) -> Self:
-        """The elements where a mask, with which this tensor broadcasts, is true, row-major. The mask is read."""
+        """The elements where a mask, with which this tensor broadcasts,
+        is true, row-major. The mask is read.
+        """
         node = self._mask("masked_select", mask)
         x = broadcast_to(self.uop, shapes.broadcast("masked_select", self.shape, node.shape))
         data = mask._data("masked_select") if isinstance(mask, Value) else np.asarray(mask)
@@ -45,7 +49,8 @@ class Masks(Indexing):
         return self._of(picked(x.reshape((numel(x.shape),)), from_array(found, known_device(x)), 0))
 
     def nonzero(self, as_tuple: bool = False) -> Self | tuple[Self, ...]:
-        """Where elements are not zero, row-major, as a matrix of i64 with one row each; or as a vector an axis.
+        """Where elements are not zero, row-major, as a matrix of i64 with one row each;
+        or as a vector an axis.
 
         The elements are read.
         """
@@ -81,7 +86,9 @@ class Masks(Indexing):
         return self._of(one_hot(self.uop, num_classes).cast(dtype))
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
-        """The diagonals of two axes, as a last axis: elements whose position along `axis2` is greater by `offset`."""
+        """The diagonals of two axes, as a last axis:
+        elements whose position along `axis2` is greater by `offset`.
+        """
         one, two = (shapes.one_axis("diagonal", self.ndim, a) for a in (axis1, axis2))
         if one == two:
             raise TensorError(f"diagonal: axis {one} twice", remedy="name two axes")

@@ -14,7 +14,9 @@ from uop_rewrite import bounds
 
 @dataclass
 class Held:
-    """Bytes of memory under values: `now`, and the `most` since the process began. Scratch memory is not counted."""
+    """Bytes of memory under values: `now`, and the `most` since the process began.
+    Scratch memory is not counted.
+    """
 
     now: int = 0
     most: int = 0
@@ -92,7 +94,9 @@ def view(memory: UOp, shape: Sequence[int | UOp]) -> UOp:
 
 
 def base(value: UOp) -> UOp:
-    """The node that a value is a RESHAPE of, or an AFTER without effects; the value itself where it is none."""
+    """The node that a value is a RESHAPE of, or an AFTER without effects;
+    the value itself where it is none.
+    """
     while value.op is Ops.RESHAPE or (value.op is Ops.AFTER and len(value.src) == 1):
         value = value.src[0]
     return value

@@ -130,7 +130,9 @@ class Movement(Activations):
         return self._of(self.uop.shrink([(p[0], p[1]) for p in pairs]))
 
     def cat(self, *others: Self, axis: int = 0) -> Self:
-        """This tensor and others joined along an axis; the other axes must be equal. A list of all will do."""
+        """This tensor and others joined along an axis;
+        the other axes must be equal. A list of all will do.
+        """
         first, *rest = given = several("cat", (self, *others))
         at = shapes.one_axis("cat", first.ndim, axis)
         around = (*first.shape[:at], *first.shape[at + 1 :])
@@ -157,7 +159,9 @@ class Movement(Activations):
 
 
 def several(method: str, given: Sequence[T | Sequence[T]]) -> list[T]:
-    """Tensors that are given one by one, or in lists. Raises TensorError for none, and for what is no tensor."""
+    """Tensors that are given one by one, or in lists.
+    Raises TensorError for none, and for what is no tensor.
+    """
     each = [x for part in given for x in (part if isinstance(part, list | tuple) else (part,))]
     if not each:
         raise TensorError(f"{method}: no tensors", remedy="give one or more")

@@ -181,7 +181,9 @@ class Named(Elementwise):
         return close | (x.isnan() & y.isnan()) if equal_nan else close
 
     def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Self:
-        """NaN and infinities replaced; an infinity by the greatest or least finite number, where none is given."""
+        """NaN and infinities replaced; an infinity by the greatest or least finite number,
+        where none is given.
+        """
         if not self.dtype.is_float:
             return self
         limit = float(compose.greatest_finite(self.dtype))

@@ -1,4 +1,6 @@
-"""How methods take arguments: by the names of torch and NumPy; an axis of a scalar; a wrong type is an error. Week 5."""
+"""How methods take arguments: by the names of torch and NumPy;
+an axis of a scalar; a wrong type is an error. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _FIRST_AND_SECOND = {
 }
 _SIZE = {"size": "shape"}
 _END = {"end": "stop"}
-#: Other names of parameters of single methods, as torch has them. A parameter of loose numbers is given one sequence.
+#: Other names of parameters of single methods, as torch has them.
+#: A parameter of loose numbers is given one sequence.
 OF_METHOD: dict[str, dict[str, str]] = {
     "addcdiv": _FIRST_AND_SECOND,
     "addcmul": _FIRST_AND_SECOND,
@@ -73,7 +76,8 @@ OF_METHOD: dict[str, dict[str, str]] = {
     "unfold": {"dimension": "axis"},
     "zeros": _SIZE,
 }
-#: Methods along axes, to which a tensor of shape () is one of one axis, as in torch; what they give then has shape ().
+#: Methods along axes, to which a tensor of shape () is one of one axis,
+#: as in torch; what they give then has shape ().
 # fmt: off
 OF_SCALARS = frozenset({
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax",
@@ -88,8 +92,8 @@ C = TypeVar("C", bound=type)
 def public_methods(cls: C) -> C:
     """A class whose methods, also those that it inherits from this package, take all names of a parameter.
 
-    Where a method fails and one of its arguments is of a wrong type, the error says so: a KindError of the method that
-    was called, whatever failed within it.
+    Where a method fails and one of its arguments is of a wrong type, the error says so: a KindError of the
+    method that was called, whatever failed within it.
     """
     for name in dir(cls):
         kept = next(base.__dict__[name] for base in cls.__mro__ if name in base.__dict__)
@@ -119,7 +123,9 @@ def _taking_scalars(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def taking(function: Callable[..., Any], name: str, other_name: Mapping[str, str]) -> Callable[..., Any]:
-    """A function that takes other names of its parameters, and names the argument on which it fails, if it is one."""
+    """A function that takes other names of its parameters,
+    and names the argument on which it fails, if it is one.
+    """
     parameters = inspect.signature(function).parameters
     own = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
     loose = {p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL}

@@ -42,8 +42,8 @@ class Norms(Losses):
     def rms_norm(
         self, normalized_shape: int | Sequence[int], weight: Self | None = None, eps: float | None = None
     ) -> Self:
-        """x / sqrt(mean(x*x) + eps) over the last axes, whose sizes are given; `eps` is by default that of the dtype in
-        which it is computed, as in torch.
+        """x / sqrt(mean(x*x) + eps) over the last axes, whose sizes are given; `eps` is by default that of
+        the dtype in which it is computed, as in torch.
         """
         axes = self._last_axes("rms_norm", normalized_shape)
         dtype = as_float(self.dtype)
@@ -55,7 +55,9 @@ class Norms(Losses):
     def group_norm(
         self, num_groups: int, weight: Self | None = None, bias: Self | None = None, eps: float = 1e-5
     ) -> Self:
-        """The channels (axis 1) in groups, each brought to mean 0 and variance 1; `weight` and `bias` a channel."""
+        """The channels (axis 1) in groups, each brought to mean 0 and variance 1;
+        `weight` and `bias` a channel.
+        """
         channels = self._channels("group_norm", weight, bias)
         if num_groups < 1 or channels % num_groups:
             raise TensorError(
@@ -68,7 +70,9 @@ class Norms(Losses):
     def instance_norm(
         self, *, weight: Self | None = None, bias: Self | None = None, eps: float = 1e-5
     ) -> Self:
-        """Each channel (axis 1) of each sample brought to mean 0 and variance 1; there are no running statistics."""
+        """Each channel (axis 1) of each sample brought to mean 0 and variance 1;
+        there are no running statistics.
+        """
         self._channels("instance_norm", weight, bias)
         return self._by_channel(self._standard(self.uop, tuple(range(2, self.ndim)), eps), weight, bias)
 
@@ -82,10 +86,11 @@ class Norms(Losses):
         momentum: float = 0.1,
         eps: float = 1e-5,
     ) -> Self:
-        """Each channel (axis 1) less its mean, by its standard deviation: those given, or in training of the batch.
+        """Each channel (axis 1) less its mean, by its standard deviation:
+        those given, or in training of the batch.
 
-        Training gives the running tensors, where given, the value (1 - momentum) * old + momentum * new; the new variance is that
-        with correction 1.
+        Training gives the running tensors, where given, the value (1 - momentum) * old + momentum * new; the
+        new variance is that with correction 1.
         """
         self._channels("batch_norm", running_mean, running_var, weight, bias)
         if not training:
@@ -111,7 +116,9 @@ class Norms(Losses):
     def batchnorm(
         self, weight: Self | None, bias: Self | None, mean: Self, invstd: Self, axis: int | Sequence[int] = 1
     ) -> Self:
-        """(x - mean) * invstd * weight + bias, each of these with the sizes of the axes named, or of one element."""
+        """(x - mean) * invstd * weight + bias, each of these
+        with the sizes of the axes named, or of one element.
+        """
         axes = shapes.axes("batchnorm", self.ndim, axis)
         dtype = as_float(self.dtype)
         x = self.uop.cast(accumulator(dtype))

@@ -1,8 +1,9 @@
-"""One-hot folds that scatter: for each index of an axis, the sum of what numbers in memory name by it. Week 5.
+"""One-hot folds that scatter: for each index of an axis,
+the sum of what numbers in memory name by it. Week 5.
 
-Such a sum (or product, or maximum) costs as many operations as there are elements where it is itself what a kernel
-stores, and as many times more as the axis is long where it is a part of something else (see the code generator). So it
-is stored.
+Such a sum (or product, or maximum) costs as many operations as there are elements where it is itself what a
+kernel stores, and as many times more as the axis is long where
+it is a part of something else (see the code generator). So it is stored.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ Index = tuple[UOp, ...]
 
 
 def scatters(node: UOp) -> bool:
-    """Whether a value is a fold over a one-hot mask of an axis that it keeps, worth to be stored. Kept in its memo."""
+    """Whether a value is a fold over a one-hot mask of an axis that it keeps,
+    worth to be stored. Kept in its memo.
+    """
     return pays_stored(node, "scatters", _scatters)
 
 
 def pays_stored(node: UOp, name: str, has_form: Callable[[UOp, Index, set[UOp]], bool]) -> bool:
-    """Whether a value is a fold of some form, and worth to be stored: what that costs is less than what it saves.
+    """Whether a value is a fold of some form, and worth to be stored:
+    what that costs is less than what it saves.
 
-    `has_form` is given what is folded, the index in it of an element of the value and of its fold, and the ranges of
-    the fold. What was found is kept in the value's memo, by `name`.
+    `has_form` is given what is folded, the index in it of an element of the value and of its fold, and the
+    ranges of the fold. What was found is kept in the value's memo, by `name`.
     """
     if node.op is not Ops.REDUCE:
         return False
@@ -55,7 +59,9 @@ def _scatters(value: UOp, at: Index, summed: set[UOp]) -> bool:
 
 
 def output_index(shape: Sequence[int | UOp]) -> Index:
-    """The index of an element that a kernel stores: a loop an axis, in order, none for an axis of one element."""
+    """The index of an element that a kernel stores:
+    a loop an axis, in order, none for an axis of one element.
+    """
     return tuple(index(0) if size == 1 else UOp.range(size, number) for number, size in enumerate(shape))
 
 
@@ -86,7 +92,8 @@ def conditions(mask: UOp, at: Index) -> Iterator[tuple[UOp, Index]]:
 def leaves(node: UOp, at: Index) -> tuple[set[UOp], set[UOp]]:
     """The loops by which a value depends on memory, and those by which it depends on tables of constants.
 
-    An index is taken for the sum of its loops: as many ways as may lead to a node, they differ in few sets of loops.
+    An index is taken for the sum of its loops:
+    as many ways as may lead to a node, they differ in few sets of loops.
     """
     memory, counters = set[UOp](), set[UOp]()
     seen: set[tuple[UOp, Index]] = set()

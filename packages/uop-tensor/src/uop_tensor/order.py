@@ -14,9 +14,9 @@ from .schedule import Graph
 def run_order(graph: Graph, homes: Container[UOp]) -> list[int]:
     """The kernels in an order that keeps all edges. `homes` are the values that do not lie in scratch memory.
 
-    A kernel that leaves no more in scratch memory than it found runs as soon as it can: such are the last readers of
-    a value. Any other waits until its first user is next, so that what can be computed late, or is computed again,
-    does not lie about.
+    A kernel that leaves no more in scratch memory than it found runs as soon as it can: such are the last
+    readers of a value. Any other waits until its first user is next,
+    so that what can be computed late, or is computed again, does not lie about.
     """
     late = _latest(graph)
     place = {k: i for i, k in enumerate(late)}
@@ -68,7 +68,9 @@ def run_order(graph: Graph, homes: Container[UOp]) -> list[int]:
 
 
 def _latest(graph: Graph) -> list[int]:
-    """Each kernel as late as its first user allows. Of what a kernel needs, that with the longest way behind it is first."""
+    """Each kernel as late as its first user allows.
+    Of what a kernel needs, that with the longest way behind it is first.
+    """
     depth: dict[int, int] = {}
     # what runs before a kernel has fewer before it
     for k in sorted(graph.kernels, key=lambda k: graph.before[k].bit_count()):

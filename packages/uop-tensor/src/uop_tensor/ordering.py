@@ -1,4 +1,6 @@
-"""The order of elements: sort, topk, median, quantile, search in what is sorted, distinct elements. Week 5."""
+"""The order of elements: sort, topk, median, quantile,
+search in what is sorted, distinct elements. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class Ordering(Gather):
         return self._of(picked_along(self.uop, found, at)), self._of(found.cast(dtypes.i64))
 
     def kthvalue(self, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Self, Self]:
-        """The element that is the k-th of the sorted ones, counted from 1, and the position (i64) that it had."""
+        """The element that is the k-th of the sorted ones,
+        counted from 1, and the position (i64) that it had.
+        """
         at = shapes.one_axis("kthvalue", self.ndim, axis)
         if not 1 <= k <= self.shape[at]:
             raise TensorError(
@@ -65,7 +69,8 @@ class Ordering(Gather):
         return self._ranked(order(self.uop, at, False), place, at, keepdim)
 
     def median(self, axis: int | None = None, keepdim: bool = False) -> Self | tuple[Self, Self]:
-        """The middle element, the lower of two; NaN where there is one. Along an axis, with the position it had.
+        """The middle element, the lower of two; NaN where there is one.
+        Along an axis, with the position it had.
 
         `quantile(0.5)` is the mean of the middle two.
         """
@@ -95,7 +100,8 @@ class Ordering(Gather):
         keepdim: bool = False,
         interpolation: str = "linear",
     ) -> Self:
-        """What a part `q` (0 to 1) of the elements along an axis (None: of all) is below; NaN where there is one.
+        """What a part `q` (0 to 1) of the elements along an axis (None:
+        of all) is below; NaN where there is one.
 
         Several `q` make an axis in front; those in a tensor are read. Between two elements, `interpolation`
         is "linear", "lower", "higher", "midpoint" or "nearest" (halves to the even one). Integers are
@@ -133,7 +139,8 @@ class Ordering(Gather):
         return self._of(out.cast(dtype).reshape((*out.shape[: parts.ndim], *shape)))
 
     def searchsorted(self, values: Operand, right: bool = False, side: str | None = None) -> Self:
-        """Where `values` would be inserted into this tensor, sorted along its last axis, so that it stays sorted (i64).
+        """Where `values` would be inserted into this tensor,
+        sorted along its last axis, so that it stays sorted (i64).
 
         In front of equal elements, or behind them with `right` or `side="right"`. A vector takes values of
         any shape; otherwise values have the same sizes along all axes but the last. Each takes log(n) reads.
@@ -183,7 +190,8 @@ class Ordering(Gather):
         return made if len(made) > 1 else made[0]
 
     def bincount(self, weights: Self | None = None, minlength: int = 0) -> Self:
-        """How often 0, 1, 2, ... stand in a vector of integers (i64), or the sums of what `weights` has there.
+        """How often 0, 1, 2, ... stand in a vector of integers (i64),
+        or the sums of what `weights` has there.
 
         The result has `minlength` elements, or as many as the greatest integer, which is read, asks for.
         """

@@ -1,4 +1,6 @@
-"""The values around a jitted function as a replay meets them: where they are, and that no one else reads a state. Week 5."""
+"""The values around a jitted function as a replay meets them:
+where they are, and that no one else reads a state. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +146,9 @@ def alone(found: Found) -> bool:
 
 @cache
 def _references(whole: bool) -> list[int]:
-    """The references to the value of a state and to its BUFFER that nobody else has; `whole`: they are one node."""
+    """The references to the value of a state and to its BUFFER that nobody else has;
+    `whole`: they are one node.
+    """
     buffer = new_buffer(get_backend("INTERP"), 1, dtypes.f32)
     tensor = Tensor._of(buffer if whole else buffer.reshape((1, 1)))
     ref = weakref.ref(tensor)

@@ -1,7 +1,7 @@
 """Elements by position, as nodes: picked where positions say, folded where they say, replaced there. Week 5.
 
-All three are folds over a one-hot mask, `position == 0, 1, ..., n - 1`, which the C code generator turns into one read,
-or one read, fold and write, an element.
+All three are folds over a one-hot mask, `position == 0, 1, ..., n - 1`, which the C code generator turns into
+one read, or one read, fold and write, an element.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from .promotion import SIGNED, accumulator
 
 
 def wrapped(at: UOp, n: int) -> UOp:
-    """Positions along n elements, where those from -n to -1 count from the end. What is out of range stays so."""
+    """Positions along n elements, where those from -n to -1 count from the end.
+    What is out of range stays so.
+    """
     if at.dtype is dtypes.u64:
         at = (at < n).where(at, n)
     if at.dtype.max < n or at.dtype is dtypes.u64:
@@ -38,7 +40,8 @@ def picked(x: UOp, at: UOp, axis: int) -> UOp:
 
 
 def picked_along(x: UOp, at: UOp, axis: int) -> UOp:
-    """For each element of `at` the one of `x` in the same place, but for the position along an axis, which `at` says.
+    """For each element of `at` the one of `x` in the same place,
+    but for the position along an axis, which `at` says.
 
     `x` and `at` have equal sizes along all other axes. A position out of range gives 0.
     """
@@ -49,10 +52,12 @@ def picked_along(x: UOp, at: UOp, axis: int) -> UOp:
 
 
 def _picked(x: UOp, at: UOp, axis: int) -> UOp:
-    """For each position in `at` the element of `x` along an axis, which is gone; 0 where the position is out of range.
+    """For each position in `at` the element of `x` along an axis,
+    which is gone; 0 where the position is out of range.
 
-    `at` broadcasts with x and has axes in front of those of x: so a gradient, a sum over these, has the layout of x.
-    Floats are picked as integers, so that -0.0 stays what it is; their gradient is that of the sum of floats.
+    `at` broadcasts with x and has axes in front of those of x: so a gradient, a sum over these, has the
+    layout of x. Floats are picked as integers, so that -0.0 stays what it is;
+    their gradient is that of the sum of floats.
     """
     n = shape_of(x)[axis]
     mask = at.eq(count(n, at.dtype).reshape((n,) + (1,) * (x.ndim - axis - 1)))
@@ -72,7 +77,8 @@ def one_hot(at: UOp, n: int) -> UOp:
 
 
 def grouped(op: Ops, values: UOp, at: UOp, axis: int, n: int) -> UOp:
-    """Along an axis of n elements, for each the fold of the values whose position `at` names it, else op's identity.
+    """Along an axis of n elements, for each the fold of the values whose position `at` names it,
+    else op's identity.
 
     `values` and `at` have one shape. f16 and bf16 are folded, and returned, as f32.
     """
@@ -102,7 +108,9 @@ def replaced_along(x: UOp, at: UOp, values: UOp, axis: int) -> UOp:
 
 
 def _last(at: UOp, axis: int, n: int) -> UOp | None:
-    """For each of n positions, the number from 1 of the last one in `at`, along an axis, that is equal; 0: none is."""
+    """For each of n positions, the number from 1 of the last one in `at`,
+    along an axis, that is equal; 0: none is.
+    """
     m = shape_of(at)[axis]
     if m == 0:
         return None

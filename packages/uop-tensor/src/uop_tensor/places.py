@@ -94,7 +94,9 @@ def places_of(
     dilation: Each,
     ceil_mode: bool,
 ) -> Places:
-    """Windows of one size; with `ceil_mode` the last may reach beyond the space. Raises TensorError where they do not fit."""
+    """Windows of one size; with `ceil_mode` the last may reach beyond the space.
+    Raises TensorError where they do not fit.
+    """
     lengths = _check_space(method, shape, space)
     size = each(method, "kernel_size", kernel_size, space, 1)
     strides = size if stride is None else each(method, "stride", stride, space, 1)

@@ -35,7 +35,9 @@ class Want:
 
 @dataclass(frozen=True)
 class Task:
-    """What a plan is made of: a SINK of distinct values over the memory PARAMs 0 to `inputs` - 1, one Want a value."""
+    """What a plan is made of: a SINK of distinct values over
+    the memory PARAMs 0 to `inputs` - 1, one Want a value.
+    """
 
     root: UOp
     inputs: int
@@ -47,8 +49,8 @@ class Task:
 class Planned:
     """A plan, and for each value the slot among `plan.inputs` in which it ends.
 
-    Bytes: `scratch` is what all scratch memory would take together, were none shared, and `bound` what lives at one
-    time at most: no arena can be smaller.
+    Bytes: `scratch` is what all scratch memory would take together, were none shared, and `bound` what lives
+    at one time at most: no arena can be smaller.
     """
 
     task: Task
@@ -129,9 +131,11 @@ def _name(scalar: UOp) -> str:
 def _in_place(
     graph: Graph, fusion: Fusion, readers: Mapping[UOp, Sequence[int]], value: UOp, donor: UOp
 ) -> bool:
-    """Whether `value` may be stored over the memory it replaces; if so, its kernel runs after all other readers.
+    """Whether `value` may be stored over the memory it replaces;
+    if so, its kernel runs after all other readers.
 
-    Its own kernel may read the memory only at the element that it stores, and no other reader may need its result.
+    Its own kernel may read the memory only at the element that it stores,
+    and no other reader may need its result.
     """
     writer = graph.writer[value]
     own = graph.kernels[writer].values
@@ -165,8 +169,8 @@ class _Scratch:
     def lay_out(self) -> tuple[dict[int, int], int]:
         """Byte offsets by slot, and the size of the arena.
 
-        The greatest first, each in the lowest place that is free for its whole life: simple, and near the optimum
-        for lives that are known beforehand (Pisarchyk and Lee, 2020).
+        The greatest first, each in the lowest place that is free for its whole life: simple, and near the
+        optimum for lives that are known beforehand (Pisarchyk and Lee, 2020).
         """
         offsets: dict[int, int] = {}
         placed: list[tuple[int, int, int, int]] = []  # begin and end in bytes, first and last time
@@ -200,8 +204,9 @@ def _bytes(alloc: UOp) -> int:
 
 
 class _Calls:
-    """CALLs in the order in which they run. An argument waits by AFTER for the CALLs whose result it reads, and,
-    where it is stored to, for those that read what stood there before."""
+    """CALLs in the order in which they run. An argument waits by AFTER for the CALLs whose result it reads,
+    and, where it is stored to, for those that read what stood there before.
+    """
 
     def __init__(self, graph: Graph, homes: dict[UOp, UOp]) -> None:
         self.calls: list[UOp] = []

@@ -92,7 +92,8 @@ class Pooling(Convolution):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Self:
-        """The mean of each window; of integers, as f32. A `kernel_size` of several numbers says over how many axes.
+        """The mean of each window; of integers, as f32.
+        A `kernel_size` of several numbers says over how many axes.
 
         The zeros of the padding count as elements, unless `count_include_pad` is false; what is behind it
         does not. The sum is divided by `divisor_override` instead, where it is given.
@@ -167,7 +168,8 @@ class Pooling(Convolution):
         return self._adaptive_avg(1, output_size)
 
     def adaptive_avg_pool2d(self, output_size: Each | Sequence[int | None]) -> Self:
-        """The mean of as many windows an axis as `output_size` says (None: as many as elements); of integers, as f32.
+        """The mean of as many windows an axis as `output_size` says (None:
+        as many as elements); of integers, as f32.
 
         Of an axis of n elements, the i-th of m windows goes from floor(i * n / m) to ceil((i + 1) * n / m).
         """
@@ -186,7 +188,9 @@ class Pooling(Convolution):
     def adaptive_max_pool2d(
         self, output_size: Each | Sequence[int | None], return_indices: bool = False
     ) -> Any:
-        """The greatest element of each window of `adaptive_avg_pool2d`; `return_indices` as in `max_pool2d`."""
+        """The greatest element of each window of `adaptive_avg_pool2d`;
+        `return_indices` as in `max_pool2d`.
+        """
         return self._adaptive_max(2, output_size, return_indices)
 
     def adaptive_max_pool3d(
@@ -219,7 +223,9 @@ class Pooling(Convolution):
         return value, self._of(_where_greatest(seen, positions, inside, self.shape[-space:]))
 
     def _seen(self, parts: Sequence[Part]) -> tuple[UOp, list[UOp]]:
-        """What stands in windows of any length, (..., *places, *most), and which positions an axis are within one."""
+        """What stands in windows of any length, (..., *places,
+        *most), and which positions an axis are within one.
+        """
         x, space = self, len(parts)
         first = self.ndim - space
         for number, part in enumerate(parts):

@@ -1,7 +1,8 @@
-"""Folds of prefixes: for each index of an axis, the fold of what stands before it, or behind it, along another. Week 5.
+"""Folds of prefixes: for each index of an axis,
+the fold of what stands before it, or behind it, along another. Week 5.
 
-Such a fold takes one step an element where it is itself what a kernel stores (see the code generator), and as many as the
-axis is long where it is a part of something else. So it is stored.
+Such a fold takes one step an element where it is itself what a kernel stores (see the code generator), and as
+many as the axis is long where it is a part of something else. So it is stored.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from .one_hot import Index, conditions, leaves, operand, pays_stored
 
 
 def folds_prefix(node: UOp) -> bool:
-    """Whether a value folds what an order of two axes chooses, one that it keeps and one that it folds, of values that do
-    not depend on the former, and is worth to be stored. Kept in its memo.
+    """Whether a value folds what an order of two axes chooses, one that it keeps and one that it folds, of
+    values that do not depend on the former, and is worth to be stored. Kept in its memo.
     """
     return pays_stored(node, "folds_prefix", _folds_prefix)
 

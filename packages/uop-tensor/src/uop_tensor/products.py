@@ -23,10 +23,10 @@ class Products(Functional):
     def einsum(cls, equation: str | Operand, *operands: Any) -> Self:
         """The sum of products that an equation such as "bij,bjk->bik" names, as in NumPy and torch.
 
-        A letter twice in one term takes a diagonal. "..." stands for axes that broadcast. Without "->", the result has
-        the axes of "...", then in alphabetical order the letters that stand once. Operands are multiplied from left to
-        right, two at a time. Operands may be given as one list, or each followed by a list of numbers in place of its
-        term, and no equation.
+        A letter twice in one term takes a diagonal. "..." stands for axes that broadcast. Without "->", the
+        result has the axes of "...", then in alphabetical order the letters that stand once. Operands are
+        multiplied from left to right, two at a time. Operands may be given as one list, or each followed by a
+        list of numbers in place of its term, and no equation.
         """
         if isinstance(equation, str):
             given = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
@@ -48,7 +48,9 @@ class Products(Functional):
         return self.uop.cast(dtype), y.cast(dtype)
 
     def tensordot(self, other: Self, dims: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Self:
-        """The sum over the last `dims` axes of this tensor with the first of the other, or over two lists of axes."""
+        """The sum over the last `dims` axes of this tensor with the first of the other,
+        or over two lists of axes.
+        """
         if not isinstance(dims, Sequence):
             (dims,) = shapes.integers("tensordot", (dims,))
             if not 0 <= dims <= min(self.ndim, other.ndim):

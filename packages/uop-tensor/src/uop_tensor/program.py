@@ -44,7 +44,9 @@ WATCHERS: list[Callable[[Planned, str], None]] = []
 
 @dataclass
 class Program:
-    """A linked plan, and the BUFFERs that it is to run on, by slot. `cached`: its plan has been run before."""
+    """A linked plan, and the BUFFERs that it is to run on,
+    by slot. `cached`: its plan has been run before.
+    """
 
     planned: Planned
     executable: Executable
@@ -142,7 +144,8 @@ def program(values: Sequence[UOp], donors: Sequence[UOp | None], must: bool, bac
 
 
 def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[UOp], list[UOp]]:
-    """The values over PARAMs, and the BUFFERs that stand behind these by slot; donors that are not read come last.
+    """The values over PARAMs, and the BUFFERs that stand behind these by slot;
+    donors that are not read come last.
 
     Each value is a node of its own that computes something: what is memory already, a constant, or asked for
     twice is wrapped in a STAGE, which means its operand.
@@ -178,7 +181,9 @@ def canonical(values: Iterable[UOp], donors: Iterable[UOp] = ()) -> tuple[list[U
 
 
 def _alone(nodes: Iterable[UOp]) -> dict[UOp, UOp]:
-    """What nodes in topological order become without that through which gradients are led, which is not computed."""
+    """What nodes in topological order become without that through which gradients are led,
+    which is not computed.
+    """
     new: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple(new[s] for s in node.src)

@@ -131,7 +131,9 @@ class Random(Creation):
         return self.randint(low, high, self.shape, dtype or own, known_device(self.uop))
 
     def bernoulli(self) -> Self:
-        """1 with the probability that an element is, else 0, in its dtype. Raises TensorError for integers."""
+        """1 with the probability that an element is, else 0,
+        in its dtype. Raises TensorError for integers.
+        """
         x = self.uop.cast(accumulator(_float_type("bernoulli", {"dtype": self.dtype})))
         chosen = unit(self.numel(), x.dtype, known_device(x)).reshape(self.shape) < x
         return self._of(chosen.cast(self.dtype))
@@ -158,8 +160,8 @@ class Random(Creation):
 
     @classmethod
     def glorot_uniform(cls, *shape: int | Sequence[int], **options: Unpack[Options]) -> Self:
-        """Uniform within sqrt(6 / (inputs + outputs)) of 0 (Glorot and Bengio, 2010); the first axis counts outputs, the
-        others inputs. Raises TensorError for a shape without axes.
+        """Uniform within sqrt(6 / (inputs + outputs)) of 0 (Glorot and Bengio, 2010); the first axis counts
+        outputs, the others inputs. Raises TensorError for a shape without axes.
         """
         given = sizes("glorot_uniform", shape)
         inputs = _inputs("glorot_uniform", given)
@@ -169,8 +171,8 @@ class Random(Creation):
     def kaiming_uniform(
         cls, *shape: int | Sequence[int], a: float = 0.01, **options: Unpack[Options]
     ) -> Self:
-        """Uniform within sqrt(6 / ((1 + a*a) inputs)) of 0, for a leaky ReLU of slope `a` (He et al., 2015); the first
-        axis counts outputs, the others inputs. Raises TensorError for a shape without axes.
+        """Uniform within sqrt(6 / ((1 + a*a) inputs)) of 0, for a leaky ReLU of slope `a` (He et al., 2015);
+        the first axis counts outputs, the others inputs. Raises TensorError for a shape without axes.
         """
         given = sizes("kaiming_uniform", shape)
         inputs = _inputs("kaiming_uniform", given)

@@ -60,7 +60,9 @@ class Reading(Exchange):
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        """`f"{loss:.3f}"`: the element of a tensor that has one, as `spec` says; without a spec, as `repr`."""
+        """`f"{loss:.3f}"`: the element of a tensor that has one,
+        as `spec` says; without a spec, as `repr`.
+        """
         return format(self.item(), spec) if spec else repr(self)
 
     def __repr__(self) -> str:

@@ -101,7 +101,9 @@ class Rearrange(Padding):
         return self.flip(0)
 
     def roll(self, shifts: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Self:
-        """Elements moved on along axes, from the end back to the beginning; with no axis, in row-major order."""
+        """Elements moved on along axes, from the end back to the beginning;
+        with no axis, in row-major order.
+        """
         counts = _many(shifts)
         if axis is None:
             if len(counts) != 1:
@@ -134,7 +136,9 @@ class Rearrange(Padding):
         return parts[0].cat(*parts[1:], axis=0)
 
     def dstack(self, *others: Self) -> Self:
-        """This tensor and others joined along axis 2; a vector of n numbers is (1, n, 1), a matrix gets a last axis."""
+        """This tensor and others joined along axis 2;
+        a vector of n numbers is (1, n, 1), a matrix gets a last axis.
+        """
         parts = self._of_axes("dstack", others, 2)
         parts = [x.unsqueeze(2) if x.ndim == 2 else x for x in parts]
         return parts[0].cat(*parts[1:], axis=2)
@@ -190,7 +194,9 @@ class Rearrange(Padding):
         return self.shrink([(first, first + count) if a == at else None for a in range(self.ndim)])
 
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
-        """Parts of these sizes along an axis; one size: parts of that size, the last one shorter if it must be."""
+        """Parts of these sizes along an axis; one size:
+        parts of that size, the last one shorter if it must be.
+        """
         at = shapes.one_axis("split", self.ndim, axis)
         size = self.shape[at]
         if not isinstance(sizes, Sequence):
@@ -212,7 +218,9 @@ class Rearrange(Padding):
         return self.split(max(-(-size // count), 1), axis)
 
     def tensor_split(self, sections: int | Sequence[int], axis: int = 0) -> tuple[Self, ...]:
-        """As many parts as `sections` says, the first ones longer by one if they must be; or cut at these positions."""
+        """As many parts as `sections` says, the first ones longer by one if they must be;
+        or cut at these positions.
+        """
         at = shapes.one_axis("tensor_split", self.ndim, axis)
         size = self.shape[at]
         if not isinstance(sections, Sequence):
@@ -231,7 +239,9 @@ class Rearrange(Padding):
         return tuple(self.narrow(at, i, 1).squeeze(at) for i in range(self.shape[at]))
 
     def unfold(self, axis: int, size: int, step: int) -> Self:
-        """Windows of `size` elements of an axis, `step` apart: that axis is the windows, a new last one what is in them."""
+        """Windows of `size` elements of an axis, `step` apart:
+        that axis is the windows, a new last one what is in them.
+        """
         at = shapes.one_axis("unfold", self.ndim, axis)
         length, stride = shapes.integers("unfold", (size, step))
         if not 0 < length <= self.shape[at] or stride < 1:

@@ -57,7 +57,9 @@ class Reduction(Random):
         return axes
 
     def mean(self, axis: Axis = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
-        """The sum divided by the number of elements, in a float dtype if one is given; of integers, as f32."""
+        """The sum divided by the number of elements,
+        in a float dtype if one is given; of integers, as f32.
+        """
         dtype = _float_type("mean", self.dtype, dtype)
         x = self.uop.cast(dtype).cast(accumulator(dtype))
         axes = shapes.axes("mean", self.ndim, axis)
@@ -159,7 +161,9 @@ class Reduction(Random):
         return self._of((x - total).cast(dtype))
 
     def _shifted(self, method: str, axis: int, dtype: DType | None) -> tuple[UOp, tuple[int, ...], DType]:
-        """This tensor less its greatest element along an axis, in f32 at least; the axis; the dtype of the result."""
+        """This tensor less its greatest element along an axis,
+        in f32 at least; the axis; the dtype of the result.
+        """
         axes = (shapes.one_axis(method, self.ndim, axis),)
         dtype = _float_type(method, self.dtype, dtype)
         x = self.uop.cast(dtype).cast(accumulator(dtype))
@@ -182,7 +186,9 @@ def _mean(x: UOp, axes: tuple[int, ...], keepdim: bool) -> UOp:
 
 
 def _number_of_elements(x: UOp, axes: tuple[int, ...]) -> int | UOp:
-    """How many elements are folded along axes; where a size of a jitted function is among them, in the dtype of x."""
+    """How many elements are folded along axes;
+    where a size of a jitted function is among them, in the dtype of x.
+    """
     n: int | UOp = math.prod(shape_of(x)[a] for a in axes)
     return n.cast(x.dtype) if isinstance(n, UOp) else n
 

@@ -36,10 +36,10 @@ class Replay:
     `sources`, one a BUFFER of the program: the number of an argument, a captured value, or a BUFFER that the
     trace has filled. `results`, one a tensor of the result: the number of an argument, a tensor from outside,
     or the type and shape of a new tensor; those come first among the stored values, whose shapes are
-    `shapes`, in order; `cut` tells of each new tensor whether it depends on a parameter. Then come the new values
-    of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the program
-    reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers. `bindings`: where the
-    function finds its tensors.
+    `shapes`, in order; `cut` tells of each new tensor whether it depends on a parameter. Then come the new
+    values of the arguments in `assigned`, then gradients, then the states. `scalars` are the numbers that the
+    program reads, by name. `seed` and `drawn`: what the function does to the stream of random numbers.
+    `bindings`: where the function finds its tensors.
     """
 
     program: Program | None
@@ -57,7 +57,9 @@ class Replay:
     bindings: Bindings | None = None
 
     def __post_init__(self) -> None:
-        """Look up once what each call would look up: where each input of the plan comes from, and each scalar."""
+        """Look up once what each call would look up:
+        where each input of the plan comes from, and each scalar.
+        """
         self._captured = [s for s in self.sources if isinstance(s, Captured)]
         self.assigns = bool(self.states or self.assigned)
         captured = [*self._captured, *(state.captured for state in self.states)] if self.assigns else []
@@ -159,7 +161,9 @@ class Replay:
         return stored
 
     def _all_results(self, arguments: Sequence[Tensor], new: list[Any], stored: list[UOp]) -> list[Any]:
-        """The tensors of the result, also those that were there before; arguments and gradients get their new values."""
+        """The tensors of the result, also those that were there before;
+        arguments and gradients get their new values.
+        """
         made, rest = iter(new), iter(stored)
         for number in self.assigned:
             argument = arguments[number]

@@ -50,12 +50,12 @@ class Resizing(Unpooling):
     ) -> Self:
         """Space in another size, or in `scale_factor` times its size, rounded down.
 
-        `mode` is "nearest" (the element at floor(i * old / new)), "nearest-exact" (at floor((i + 1/2) * old / new)),
-        "linear" (of 1 to 3 axes, also named "bilinear" and "trilinear"), "bicubic" or "area" (as
+        `mode` is "nearest" (the element at floor(i * old / new)), "nearest-exact" (at floor((i + 1/2) * old /
+        new)), "linear" (of 1 to 3 axes, also named "bilinear" and "trilinear"), "bicubic" or "area" (as
         `adaptive_avg_pool2d`). Elements are the middles of cells, and space goes from edge to edge; with
-        `align_corners` it goes from middle to middle of the outermost. A `scale_factor` is also the distance of
-        elements, unless `recompute_scale_factor` takes that from the sizes. Integers are interpolated as f32. All as in
-        torch.
+        `align_corners` it goes from middle to middle of the outermost. A `scale_factor` is also the distance
+        of elements, unless `recompute_scale_factor` takes that from the sizes.
+        Integers are interpolated as f32. All as in torch.
         """
         axes = self._axes(size, scale_factor, bool(recompute_scale_factor))
         if mode not in RANKS or len(axes) not in RANKS[mode]:

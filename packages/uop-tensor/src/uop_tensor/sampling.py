@@ -30,9 +30,10 @@ class Sampling(Norms):
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Self:
         """Positions along the last axis, as i64, each with a probability in proportion to its element.
 
-        Elements are weights from 0, of a vector or of each row of a matrix; they need not add up to 1. Without
-        `replacement` no position comes twice, and a row must have as many weights that are not 0. Elements are not read,
-        so that other weights are no error. Raises TensorError for other shapes, and for more samples than elements.
+        Elements are weights from 0, of a vector or of each row of a matrix; they need not add up to 1.
+        Without `replacement` no position comes twice, and a row must have as many weights that are not 0.
+        Elements are not read, so that other weights are no error.
+        Raises TensorError for other shapes, and for more samples than elements.
         """
         if self.ndim not in (1, 2) or not self.dtype.is_float:
             raise TensorError(

@@ -1,7 +1,8 @@
 """A graph of values becomes kernels: what is stored once, what is fused, what is merged. Week 5.
 
-`fusion.decide` says which values are stored; each is a kernel. A kernel that would need more memory arguments than
-the backend takes, or be very long, is cut further. Then kernels that walk the same elements of the same memory become one.
+`fusion.decide` says which values are stored; each is a kernel. A kernel that would need more memory arguments
+than the backend takes, or be very long, is cut further.
+Then kernels that walk the same elements of the same memory become one.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Graph:
 
 
 def schedule(root: UOp, donors: Mapping[UOp, UOp], limits: Limits) -> tuple[Graph, Fusion]:
-    """The kernels of a graph in which all memory is PARAMs. `root` is a SINK of distinct values to store; `donors` is
-    the memory over which a value is to be stored, where it is known.
+    """The kernels of a graph in which all memory is PARAMs. `root` is a SINK of distinct values to store;
+    `donors` is the memory over which a value is to be stored, where it is known.
 
     Raises UopError where a single operation reads more memory arguments than a kernel may have.
     """
@@ -137,11 +138,12 @@ def _cuts(kernel: Kernel, stored: set[UOp], arguments: int) -> set[UOp]:
 
 
 def _merge(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], arguments: int) -> None:
-    """Make kernels that store the same shape one, where that saves loads: of several that would take it, a kernel
-    joins the one with which it saves most. What scatters stays alone, and what folds prefixes is the only fold.
+    """Make kernels that store the same shape one, where that saves loads: of several that would take it, a
+    kernel joins the one with which it saves most.
+    What scatters stays alone, and what folds prefixes is the only fold.
 
-    An optimizer's moments and parameter are computed from the same gradient, the greatest element of a row and the
-    sum of its exponentials from the same row: read once, stored in one loop.
+    An optimizer's moments and parameter are computed from the same gradient, the greatest element of a row
+    and the sum of its exponentials from the same row: read once, stored in one loop.
     """
     walks = {k: _walk(kernel, fusion) for k, kernel in graph.kernels.items()}
     touching: dict[object, dict[int, None]] = {}  # the kernels of a shape that load or store a value
@@ -184,7 +186,9 @@ def _walk(kernel: Kernel, fusion: Fusion) -> Walk:
 
 
 def _renumbered(demand: Demand) -> tuple[UOp, ...]:
-    """The index of a demand, its loops numbered as they stand within each other: that of equal walks is equal."""
+    """The index of a demand, its loops numbered as they stand within each other:
+    that of equal walks is equal.
+    """
     first = len(demand.kernel.shape)
     inner = [r for r in demand.loops if r.arg[0] >= first]
     new = {r: UOp.range(r.src[0], first + n, r.arg[1]) for n, r in enumerate(inner)}
@@ -196,10 +200,11 @@ def _renumbered(demand: Demand) -> tuple[UOp, ...]:
 def _saved(into: Kernel, kernel: Kernel, before: Walk, walk: Walk) -> int:
     """Bytes that are loaded once in place of twice if two kernels are one.
 
-    A kernel without a REDUCE saves what it uses of the other, and what both read if neither has one; of one element it
-    saves its launch. Two with a REDUCE save what both walk through alike, if it is as large as all that they walk
-    through: the second loop finds it in the cache. A product of matrices walks through more than its operands have,
-    and has an order of loops for itself alone. A short loop before a long one that uses its result saves that.
+    A kernel without a REDUCE saves what it uses of the other, and what both read if neither has one; of one
+    element it saves its launch. Two with a REDUCE save what both walk through alike, if it is as large as all
+    that they walk through: the second loop finds it in the cache. A product of matrices walks through more
+    than its operands have, and has an order of loops for itself alone.
+    A short loop before a long one that uses its result saves that.
     """
     if kernel.reduces:
         steps, first = max(walk.values(), default=0), max(before.values(), default=0)
@@ -213,8 +218,9 @@ def _saved(into: Kernel, kernel: Kernel, before: Walk, walk: Walk) -> int:
 
 
 def _joinable(graph: Graph, fusion: Fusion, donors: Mapping[UOp, UOp], earlier: int, later: int) -> bool:
-    """Whether nothing has to run between two kernels, and each uses of what the other stores, and of what stood there
-    before, only the element that it stores itself."""
+    """Whether nothing has to run between two kernels, and each uses of what the other stores, and of what
+    stood there before, only the element that it stores itself.
+    """
     if graph.depends(earlier, later):
         return False
     if any(d != earlier and graph.depends(d, earlier) for d in graph.direct[later]):

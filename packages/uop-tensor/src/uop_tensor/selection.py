@@ -1,4 +1,6 @@
-"""What an index selects: numbers, slices, None and Ellipsis make a view, all else positions along its axes. Week 5."""
+"""What an index selects: numbers, slices, None and Ellipsis make a view,
+all else positions along its axes. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ Positions: TypeAlias = "tuple[int | None, Array | UOp]"
 
 
 class Selection(NamedTuple):
-    """`x[items]`: of `view`, a view of x, the axes `axes` give way to those of `at`, which stand behind `place` others.
+    """`x[items]`: of `view`, a view of x, the axes `axes` give way to those of `at`,
+    which stand behind `place` others.
 
     `at` counts along `axes` as if they were one axis; None: the view is all.
     """
@@ -76,7 +79,9 @@ class Selection(NamedTuple):
 
 
 def as_items(given: object) -> tuple[Any, ...]:
-    """What stands between brackets, as a tuple of ints, slices, None, Ellipsis, arrays of integers or bool, tensors."""
+    """What stands between brackets, as a tuple of ints, slices,
+    None, Ellipsis, arrays of integers or bool, tensors.
+    """
     return tuple(_item(i) for i in (given if isinstance(given, tuple) else (given,)))
 
 
@@ -161,7 +166,9 @@ def _taken(item: object) -> int:
 
 
 def _positions(y: UOp, axis: int, item: Array | Value, read: Read) -> list[Positions]:
-    """An array or tensor as positions along axes of `y` from `axis` on; a mask as one array of positions an axis."""
+    """An array or tensor as positions along axes of `y` from `axis` on;
+    a mask as one array of positions an axis.
+    """
     sizes = shape_of(y)[axis : axis + _taken(item)]
     if is_mask(item):
         if item.shape != sizes:
@@ -204,7 +211,9 @@ def _together(given: Sequence[Array | UOp]) -> tuple[int, ...]:
 
 
 def _flat(y: UOp, found: Sequence[Positions], device: str | None) -> UOp:
-    """Positions along several axes of `y` as positions along all of them made one; -1 where one is out of range."""
+    """Positions along several axes of `y` as positions along all of them made one;
+    -1 where one is out of range.
+    """
     shape = _together([p for _, p in found])
     sizes = [1 if a is None else shape_of(y)[a] for a, _ in found]
     dtype = dtypes.i32 if prod(sizes) <= dtypes.i32.max else dtypes.i64
@@ -255,7 +264,9 @@ def _sliced(x: UOp, axis: int, item: slice) -> UOp:
 
 
 def _sliced_by_size(x: UOp, axis: int, item: slice) -> UOp:
-    """A slice to or from a size of a jitted function, or along an axis that has one: in front, in steps of 1."""
+    """A slice to or from a size of a jitted function,
+    or along an axis that has one: in front, in steps of 1.
+    """
     if item == slice(None):
         return x
     size = x.shape[axis]

@@ -9,8 +9,8 @@ from uop_ir import read_settings
 
 @dataclass
 class TensorSettings:
-    """PLAN_CACHE: how many plans are kept for programs of a shape seen before; 0 or less: none. JIT_CACHE: how many
-    traces a jitted function keeps, at least 1.
+    """PLAN_CACHE: how many plans are kept for programs of a shape seen before; 0 or less: none. JIT_CACHE:
+    how many traces a jitted function keeps, at least 1.
     """
 
     plan_cache: int = 1024

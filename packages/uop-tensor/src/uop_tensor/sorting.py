@@ -1,9 +1,10 @@
 """The order of elements along an axis, as positions: a sorting network of integers. Week 5.
 
-Each element becomes 64 bits: above, its value as an integer of the same order; below, its position, which makes all of
-them different, and the order stable. The network is Batcher's (1968) in the form without directions: to merge two sorted
-halves of a block, each element is compared with its mirror image, then halves of halves with each other. A step is one
-kernel for all blocks, and the same one in each merge: 2 log(n) kernels to compile, of which log(n)^2 / 2 run.
+Each element becomes 64 bits: above, its value as an integer of the same order; below, its position, which
+makes all of them different, and the order stable. The network is Batcher's (1968) in the form without
+directions: to merge two sorted halves of a block, each element is compared with its mirror image, then halves
+of halves with each other. A step is one kernel for all blocks, and the same one in each merge: 2 log(n)
+kernels to compile, of which log(n)^2 / 2 run.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from .graph import broadcast_to, fold, shape_of, stored
 from .picking import grouped, picked_along
 from .promotion import SIGNED
 
-#: Up to so many elements are compared each with each: in 2 kernels, which are compiled in half the time of a network's,
-#: and run at least as fast (1,000 rows of 32 elements in 3 ms instead of 11; of 64 in 20 ms either way).
+#: Up to so many elements are compared each with each: in 2 kernels, which are compiled in half the time of a
+#: network's, and run at least as fast (1,000 rows of 32 elements in 3 ms instead of 11;
+#: of 64 in 20 ms either way).
 FEW = 64
 
 
@@ -85,7 +87,9 @@ def _network(x: UOp) -> UOp:
 
 
 def _exchanged(x: UOp, block: int, mirrored: bool) -> UOp:
-    """Of each pair of elements the lesser first: in each block those in the same place of both halves, or mirror images."""
+    """Of each pair of elements the lesser first:
+    in each block those in the same place of both halves, or mirror images.
+    """
     *front, size = shape_of(x)
     half = block // 2
     halves = x.reshape((*front, size // block, 2, half))

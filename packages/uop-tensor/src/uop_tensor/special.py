@@ -1,4 +1,6 @@
-"""Transcendental functions: trigonometric, hyperbolic and their inverses, error and gamma function. Week 5."""
+"""Transcendental functions: trigonometric,
+hyperbolic and their inverses, error and gamma function. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from .value import Operand, float_operand, operands
 
 
 class Special(Named):
-    """f32 and f64 results are within a few units in the last place (docs/functions.md has what was measured)."""
+    """f32 and f64 results are within a few units in the last
+    place (docs/functions.md has what was measured).
+    """
 
     def tan(self) -> Self:
         """The tangent, of radians."""

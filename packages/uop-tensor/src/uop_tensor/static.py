@@ -1,4 +1,6 @@
-"""What a jitted function depends on beside tensors and numbers: static parameters, and values around it. Week 5."""
+"""What a jitted function depends on beside tensors and numbers:
+static parameters, and values around it. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ class Around:
 
 
 def functions_of(function: Callable[..., Any]) -> list[FunctionType]:
-    """The Python functions that something callable consists of: a method's, and those that a decorator has wrapped."""
+    """The Python functions that something callable consists of:
+    a method's, and those that a decorator has wrapped.
+    """
     found: list[FunctionType] = []
     part: Any = function
     while part is not None and len(found) < 100:
@@ -126,7 +130,9 @@ def _value(cell: Any) -> object:
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """The global names that code and the functions within it read, and the names around it that they store to."""
+    """The global names that code and the functions within it read,
+    and the names around it that they store to.
+    """
     read, stored = set[str](), set[str]()
     for instruction in (step for part in codes(code) for step in dis.get_instructions(part)):
         if instruction.opname == "LOAD_GLOBAL":

@@ -1,4 +1,6 @@
-"""More folds: extremes and moments together, sums without NaN, norms of vectors and distances of them. Week 5."""
+"""More folds: extremes and moments together, sums without NaN,
+norms of vectors and distances of them. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ class Statistics(LinearAlgebra):
     def norm(self, p: float | str = 2, axis: Axis = None, keepdim: bool = False) -> Self:
         """(sum |x|**p) ** (1/p) of the elements along the axes, taken as one vector; "fro" is 2.
 
-        p = inf is the greatest |x|, -inf the least, 0 the number of elements that are not zero. The derivative of a
-        norm that is 0 is 0. f16 and bf16 are computed in f32; squares may overflow.
+        p = inf is the greatest |x|, -inf the least, 0 the number of elements that are not zero. The
+        derivative of a norm that is 0 is 0. f16 and bf16 are computed in f32; squares may overflow.
         """
         order = {"fro": 2.0, "inf": math.inf, "-inf": -math.inf}.get(p) if isinstance(p, str) else float(p)
         if order is None or math.isnan(order):

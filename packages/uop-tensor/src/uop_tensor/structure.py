@@ -1,4 +1,6 @@
-"""Structures: where the tensors and numbers of a value stand in lists, tuples, dicts and dataclasses. Week 5."""
+"""Structures: where the tensors and numbers of a value stand in lists,
+tuples, dicts and dataclasses. Week 5.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ STATIC = Leaf(lambda place, tensors, numbers: place[2])
 
 
 class Container:
-    """A type of values with parts: how one is taken apart, into keys and parts, and how it is made of them."""
+    """A type of values with parts: how one is taken apart,
+    into keys and parts, and how it is made of them.
+    """
 
     def __init__(
         self,

@@ -39,7 +39,9 @@ class Tensor(Reading):
         device: str | None = None,
         requires_grad: bool = False,
     ) -> None:
-        """Raises TensorError for ragged lists and for data that has no dtype here, BackendError for an unknown device."""
+        """Raises TensorError for ragged lists and for data that has no dtype here,
+        BackendError for an unknown device.
+        """
         if isinstance(data, UOp | Value):
             node = data if isinstance(data, UOp) else data.uop
             node = node if dtype is None else node.cast(dtype)
@@ -108,7 +110,8 @@ class Tensor(Reading):
         return self._of(self.uop if whole_buffer(self.uop) is not None else stored(self.uop))
 
     def to(self, device: str | DType | Value | None = None, dtype: DType | None = None) -> Self:
-        """The same value on another device, or in another dtype, or both; a tensor stands for those that it has.
+        """The same value on another device, or in another dtype,
+        or both; a tensor stands for those that it has.
 
         Raises BackendError for a device that is not installed.
         """

@@ -1,7 +1,9 @@
-"""Random bits: blocks of the cipher Threefry by their number, and the stream from which they are drawn. Week 5.
+"""Random bits: blocks of the cipher Threefry by their number,
+and the stream from which they are drawn. Week 5.
 
-Block n of a seed is a function of both, so that numbers are the same on every backend and in any order. What is drawn
-within jit reads the stream as two scalars that each replay sets: it draws what the calls of the function would draw.
+Block n of a seed is a function of both, so that numbers are the same on every backend and in any order. What
+is drawn within jit reads the stream as two scalars that each replay sets:
+it draws what the calls of the function would draw.
 """
 
 from __future__ import annotations
@@ -68,14 +70,16 @@ def manual_seed(seed: int) -> None:
 
 
 def get_rng_state() -> tuple[int, int]:
-    """The seed, and how many blocks of it are drawn: what `set_rng_state` takes. Raises JitError within jit."""
+    """The seed, and how many blocks of it are drawn:
+    what `set_rng_state` takes. Raises JitError within jit.
+    """
     _refuse_trace("get_rng_state")
     return STREAM.seed, STREAM.drawn
 
 
 def set_rng_state(state: tuple[int, int]) -> None:
-    """Go on with random numbers where `get_rng_state` was called. Raises JitError within jit, TensorError for what is
-    no state.
+    """Go on with random numbers where `get_rng_state` was called.
+    Raises JitError within jit, TensorError for what is no state.
     """
     _refuse_trace("set_rng_state")
     try:
@@ -94,7 +98,8 @@ def _refuse_trace(method: str) -> None:
 
 
 def threefry(key: Words, counter: Words) -> Words:
-    """Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; 2011).
+    """Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw:
+    Parallel random numbers: as easy as 1, 2, 3; 2011).
 
     Each u32. The shapes of key and counter broadcast.
     """
@@ -109,7 +114,8 @@ def threefry(key: Words, counter: Words) -> Words:
 
 
 def draw(n: int, each: int = 1, device: str | None = None) -> list[Words]:
-    """`each` blocks for each of n numbers, and the stream goes on: block j of all numbers is two u32 of shape (n,).
+    """`each` blocks for each of n numbers, and the stream goes on:
+    block j of all numbers is two u32 of shape (n,).
 
     Raises TensorError for more than 2**32 blocks.
     """
@@ -126,7 +132,9 @@ def draw(n: int, each: int = 1, device: str | None = None) -> list[Words]:
 
 
 def _taken(blocks: int, device: str | None) -> tuple[UOp, UOp]:
-    """The seed and the first of so many blocks, scalars of u64: memory, so that a kernel serves for all values."""
+    """The seed and the first of so many blocks, scalars of u64:
+    memory, so that a kernel serves for all values.
+    """
     trace = capture()
     if trace is not None:
         return _traced(trace, blocks)

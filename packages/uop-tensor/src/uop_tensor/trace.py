@@ -37,10 +37,10 @@ def trace(
 ) -> Replay:
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
-    The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that is
-    exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises JitError for what
-    cannot be replayed; all tensors are then what they were before, and under the names that they had. Where the
-    function has changed a number that it reads, it is run once more, and may not do so again.
+    The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that
+    is exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises JitError
+    for what cannot be replayed; all tensors are then what they were before, and under the names that they
+    had. Where the function has changed a number that it reads, it is run once more, and may not do so again.
     """
     first = bindings = Bindings(function)
     replay = None
@@ -229,8 +229,8 @@ def _result(tensor: Tensor, number: Mapping[int, int], outside: Mapping[int, Cap
 def _refuse_rebound(
     name: str, bindings: Bindings, outside: Mapping[int, Captured], values: list[UOp]
 ) -> None:
-    """Raise JitError for another tensor in the place of one that is used: by what is computed, or for that other one;
-    and for another number in the place of one that the function reads.
+    """Raise JitError for another tensor in the place of one that is used: by what is computed, or for that
+    other one; and for another number in the place of one that the function reads.
     """
     changed = bindings.changed()
     new = [found.uop for _, _, _, found in changed if isinstance(found, Tensor)]
@@ -250,7 +250,9 @@ def _refuse_rebound(
 
 
 def _refuse_new_state(name: str, capture: Capture, known: list[Tensor], outside: set[int]) -> None:
-    """Raise JitError for a tensor that was made and assigned within the trace and lives on: it would never change."""
+    """Raise JitError for a tensor that was made and assigned within the trace and lives on:
+    it would never change.
+    """
     wanted = {id(t) for t in known} | outside
     new = [weakref.ref(t) for i, t in capture.assignments.items() if i not in wanted]
     capture.assignments.clear()

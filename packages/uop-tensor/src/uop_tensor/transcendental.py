@@ -80,7 +80,8 @@ def magnitude(x: UOp) -> UOp:
 
 
 def exp_of_sum(x: UOp, rest: UOp | None = None) -> UOp:
-    """exp(x + rest), rest small: 2**n exp(r) with r = x - n log(2), to 2 ulp. (`exp` loses as much as x has units.)
+    """exp(x + rest), rest small: 2**n exp(r) with r = x - n log(2),
+    to 2 ulp. (`exp` loses as much as x has units.)
 
     n keeps to the exponents that there are, so that r takes what is beyond them. It is what adding 1.5 *
     2**digits rounds to, and then stands in the low bits.
@@ -117,7 +118,9 @@ def expm1(x: UOp) -> UOp:
 
 @wide
 def sinh(x: UOp) -> UOp:
-    """(h*h - 1/(h*h)) / 2 with h = exp(|x|/2), which does not overflow before the result; near 0, 2t / (1 - t*t)."""
+    """(h*h - 1/(h*h)) / 2 with h = exp(|x|/2),
+    which does not overflow before the result; near 0, 2t / (1 - t*t).
+    """
     near = magnitude(x) < 1
     p, q = compose.tanh_parts(near.where(x * 0.5, 0))
     half = exp_of_sum(near.where(x.const_like(0.5), magnitude(x) * 0.5))
@@ -175,13 +178,17 @@ _SINE = {dtypes.f32: _sine_terms(7), dtypes.f64: _sine_terms(11)}
 
 
 def sine_of_quarter_turns(x: UOp) -> UOp:
-    """sin(pi/2 x) for |x| <= 1, f32 or f64: a polynomial, where SIN first looks for what is past whole turns."""
+    """sin(pi/2 x) for |x| <= 1, f32 or f64: a polynomial,
+    where SIN first looks for what is past whole turns.
+    """
     return polynomial(x * x, _SINE[x.dtype]) * x
 
 
 @wide
 def tan(x: UOp) -> UOp:
-    """2 sin(x)**2 / sin(2x): no cosine, which is less exact where it is small. Its gradient is 1 + tan(x)**2."""
+    """2 sin(x)**2 / sin(2x): no cosine, which is less exact where it is small.
+    Its gradient is 1 + tan(x)**2.
+    """
     sine, double = x.alu(Ops.SIN), (x + x).alu(Ops.SIN)
     zero = double.eq(0)
     value = zero.where(x, sine * ((sine + sine) / zero.where(double.const_like(1), double)))
@@ -191,7 +198,9 @@ def tan(x: UOp) -> UOp:
 
 
 def _arc(x: UOp) -> tuple[UOp, UOp]:
-    """Whether |x| > 1/2, and asin of |x| there of sqrt((1 - |x|) / 2) instead: asin(a) = pi/2 - 2 asin(that)."""
+    """Whether |x| > 1/2, and asin of |x| there of sqrt((1 - |x|) / 2) instead:
+    asin(a) = pi/2 - 2 asin(that).
+    """
     a = magnitude(x)
     large = a > 0.5
     below = (1 - a) * 0.5
@@ -220,7 +229,9 @@ def acos(x: UOp) -> UOp:
 
 @wide
 def atan(x: UOp) -> UOp:
-    """Of a = |x| beyond tan(3pi/8) as pi/2 + atan(-1/a), beyond tan(pi/8) as pi/4 + atan((a - 1) / (a + 1))."""
+    """Of a = |x| beyond tan(3pi/8) as pi/2 + atan(-1/a),
+    beyond tan(pi/8) as pi/4 + atan((a - 1) / (a + 1)).
+    """
     negative = compose.sign_bit(x)
     a = negative.where(-x, x)
     large, middle = a > math.tan(3 * math.pi / 8), a > math.tan(math.pi / 8)
@@ -235,7 +246,9 @@ def atan(x: UOp) -> UOp:
 
 @wide
 def atan2(y: UOp, x: UOp) -> UOp:
-    """The angle of (x, y): atan of the lesser by the greater, turned to its octant. The signs of zeros count."""
+    """The angle of (x, y): atan of the lesser by the greater,
+    turned to its octant. The signs of zeros count.
+    """
     left, down = compose.sign_bit(x), compose.sign_bit(y)
     right, up = left.where(-x, x), down.where(-y, y)
     steep = right < up
@@ -250,7 +263,9 @@ def atan2(y: UOp, x: UOp) -> UOp:
 
 @wide
 def hypot(x: UOp, y: UOp) -> UOp:
-    """sqrt(x*x + y*y), both divided by the greater, so that no square overflows; its derivative at (0, 0) is 0."""
+    """sqrt(x*x + y*y), both divided by the greater,
+    so that no square overflows; its derivative at (0, 0) is 0.
+    """
     a, b = compose.absolute(x), compose.absolute(y)
     scale = detach(a.maximum(b))
     scale = ((scale > 0) & (scale < math.inf)).where(scale, 1)

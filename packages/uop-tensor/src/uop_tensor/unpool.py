@@ -41,7 +41,8 @@ class Unpooling(Pooling):
         padding: Each = 0,
         output_size: Sequence[int] | None = None,
     ) -> Self:
-        """Zeros, with each element where it came from, as the `indices` of `max_pool2d(..., return_indices=True)` say.
+        """Zeros, with each element where it came from, as the `indices` of
+        `max_pool2d(..., return_indices=True)` say.
 
         The space is (places - 1) * stride - 2 * padding + size, or `output_size`, which may have all axes. Of
         several elements for one place the last is taken; one with a position out of range is left out. Raises
@@ -113,7 +114,8 @@ class Unpooling(Pooling):
         padding: Each = 0,
         stride: Each = 1,
     ) -> Self:
-        """The transpose of `im2col`: windows (batch, channels * elements of a window, places) added up where they stand.
+        """The transpose of `im2col`: windows (batch,
+        channels * elements of a window, places) added up where they stand.
 
         Raises TensorError where the windows are not those of a space of this size.
         """
@@ -144,7 +146,8 @@ class Unpooling(Pooling):
     def lp_pool2d(
         self, norm_type: float, kernel_size: Each, stride: Each | None = None, ceil_mode: bool = False
     ) -> Self:
-        """(sum x**p) ** (1/p) of each window, p the `norm_type`; of integers, as f32. The derivative at a sum of 0 is 0.
+        """(sum x**p) ** (1/p) of each window, p the `norm_type`;
+        of integers, as f32. The derivative at a sum of 0 is 0.
 
         With `ceil_mode`, what a window has less than others counts as the mean of its powers, as in torch.
         """

@@ -46,8 +46,8 @@ def normal(n: int, dtype: DType, device: str | None) -> UOp:
 def below(n: int, limit: int, device: str | None) -> UOp:
     """n whole numbers from 0 to limit - 1, in u64, for a limit up to 2**64: floor(limit * r), r from [0, 1).
 
-    r has at least 32 bits more than the limit (Lemire: Fast random integer generation in an interval, 2019), so that no
-    number is more likely than another by a share of over 2**-32.
+    r has at least 32 bits more than the limit (Lemire: Fast random integer generation in an interval, 2019),
+    so that no number is more likely than another by a share of over 2**-32.
     """
     if limit == 1 << 64:
         return _joined(*draw(n, 1, device))

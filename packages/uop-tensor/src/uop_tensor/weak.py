@@ -51,7 +51,9 @@ class Scalar:
     dtype: DType
 
     def value(self, numbers: Sequence[Number]) -> Number:
-        """Raises TensorError for an integer that the dtype does not hold, and for one that has become a float."""
+        """Raises TensorError for an integer that the dtype does not hold,
+        and for one that has become a float.
+        """
         found = self.weak.compute(numbers)
         dtype = self.dtype
         if not isinstance(found, int | float):

@@ -1,7 +1,7 @@
 """Windows that slide over the last axes, as movement, and the sum of windows back into place. Week 5.
 
-A window copies nothing: the axis is repeated in rows, and each row begins further on. Row k of an axis of size n, with
-shifts of d, is what a reshape of all rows in one to rows of n + d elements makes:
+A window copies nothing: the axis is repeated in rows, and each row begins further on. Row k of an axis of
+size n, with shifts of d, is what a reshape of all rows in one to rows of n + d elements makes:
 
     flat position of (k, i): k * (n + d) + i == k * n + (i + k * d), which is element i + k * d of row k
 """
@@ -22,7 +22,8 @@ Sizes = tuple[int, ...]
 def windows(x: UOp, size: Sizes, stride: Sizes, dilation: Sizes) -> UOp:
     """All windows over the last axes: (..., *places, *size), with as many places an axis as fit.
 
-    Element (o, k) of an axis is element `o * stride + k * dilation` of it. Each axis is at least as long as a window.
+    Element (o, k) of an axis is element `o * stride + k * dilation` of it.
+    Each axis is at least as long as a window.
     """
     first = x.ndim - len(size)
     lengths = shape_of(x)[first:]
@@ -59,10 +60,11 @@ def unwindow(g: UOp, lengths: Sizes, stride: Sizes, dilation: Sizes) -> UOp:
 
 
 def _put_back(x: UOp, axis: int, length: int, stride: int) -> UOp:
-    """Elements of windows and places, (size, places), where they came from: (rows, length), whose rows add up to it.
+    """Elements of windows and places, (size, places), where they came from:
+    (rows, length), whose rows add up to it.
 
-    With a stride s, the elements q * s + r come from each s-th element of a window only, those from r on: s elements of a
-    place stand side by side, and rows are shifted by turns of s elements.
+    With a stride s, the elements q * s + r come from each s-th element of a window only, those from r on: s
+    elements of a place stand side by side, and rows are shifted by turns of s elements.
     """
     size, places = shape_of(x)[axis : axis + 2]
     rows = -(-size // stride)
@@ -116,7 +118,9 @@ def every(x: UOp, axis: int, stride: int) -> UOp:
 
 
 def _advanced(x: UOp, axis: int, shift: int) -> UOp:
-    """Rows (count, n), row k from element k * shift on, all as long as the last: (count, n - (count - 1) * shift)."""
+    """Rows (count, n), row k from element k * shift on,
+    all as long as the last: (count, n - (count - 1) * shift).
+    """
     count, n = shape_of(x)[axis : axis + 2]
     if count == 1:
         return x

@@ -1,4 +1,6 @@
-"""Export hands a plan over with all that a run needs: a stand-in for a code generator runs it on the interpreter."""
+"""Export hands a plan over with all that a run needs:
+a stand-in for a code generator runs it on the interpreter.
+"""
 
 from __future__ import annotations
 

@@ -194,7 +194,9 @@ def test_a_state_that_is_an_argument_too(lazy: bool, same: Callable[[Tensor], Te
 
 
 def test_a_thread_waits_while_another_one_traces() -> None:
-    """Its tensors are made of what was there, not of placeholders; what it stores, draws and replays comes afterwards."""
+    """Its tensors are made of what was there, not of placeholders;
+    what it stores, draws and replays comes afterwards.
+    """
     w, v = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
     old = Tensor([1.0, 2.0, 3.0]) * 2.0
     other = jit(lambda x: x + w)

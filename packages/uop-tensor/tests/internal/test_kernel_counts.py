@@ -1,7 +1,9 @@
-"""How many kernels what models are made of takes, with its gradients: fixed, so that a change is noticed. Week 5.
+"""How many kernels what models are made of takes, with its gradients:
+fixed, so that a change is noticed. Week 5.
 
-Each kernel stores values of one shape. So a softmax with its gradient, which asks for what is known of each row (its
-greatest element, its sum), is three kernels: the rows, the result, and the gradient, which walks through the result.
+Each kernel stores values of one shape. So a softmax with its gradient, which asks for what is known of each
+row (its greatest element, its sum), is three kernels:
+the rows, the result, and the gradient, which walks through the result.
 """
 
 from collections.abc import Callable, Sequence

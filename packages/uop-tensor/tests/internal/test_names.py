@@ -73,7 +73,9 @@ def test_an_argument_of_a_wrong_type_is_named(wrong: Callable[[Any], object], me
 
 
 def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of ours says what is wrong already; Python's own says what is missing; a bug is no mistake of the caller."""
+    """One of ours says what is wrong already; Python's own says what is missing;
+    a bug is no mistake of the caller.
+    """
     x = Tensor([1.0, 2.0])
     with pytest.raises(TensorError, match="axis 3"):
         x.sum(3)

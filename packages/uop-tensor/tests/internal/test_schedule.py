@@ -27,7 +27,9 @@ def plan(
 
 
 def check(made: Plan) -> None:
-    """Every call waits for the writers of what it reads; scratch that lives at one time does not share bytes."""
+    """Every call waits for the writers of what it reads;
+    scratch that lives at one time does not share bytes.
+    """
     written: dict[UOp, int] = {}
     lives: dict[UOp, list[int]] = {}
     for time, call in enumerate(made.calls):
@@ -307,7 +309,9 @@ def one_hot_sum(values: int, count: int, op: Ops = Ops.ADD, identity: float = 0.
 
 
 def test_a_sum_that_scatters_is_stored_alone() -> None:
-    """A code generator can then add each element where it belongs; within another kernel it would compare all."""
+    """A code generator can then add each element where it belongs;
+    within another kernel it would compare all.
+    """
     total = one_hot_sum(50, 100)
     weight = UOp.buffer(50, F32)
     assert reductions(plan(weight - total * total)) == [1, 0]

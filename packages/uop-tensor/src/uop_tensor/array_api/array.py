@@ -14,7 +14,9 @@ API_VERSIONS = ("2023.12", "2022.12", "2021.12")
 
 
 class Array(Tensor):
-    """What all functions of the namespace return; they take any Tensor. Methods are those of Tensor, except `size`."""
+    """What all functions of the namespace return;
+    they take any Tensor. Methods are those of Tensor, except `size`.
+    """
 
     @property
     def size(self) -> int:  # type: ignore[override]  # of a Tensor, as of one of PyTorch, it is the shape

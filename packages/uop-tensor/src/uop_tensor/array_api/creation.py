@@ -23,8 +23,9 @@ def asarray(
 ) -> Array:
     """An array of numbers, nested sequences of numbers and arrays, or of what is an array of any library.
 
-    Memory of another library is shared where `copy` is False, and copied otherwise; an Array is returned as it is, unless
-    `copy` is true or the dtype or device is another one. Raises ShareError where `copy=False` asks for what there is not.
+    Memory of another library is shared where `copy` is False, and copied otherwise; an Array is returned as
+    it is, unless `copy` is true or the dtype or device is another one.
+    Raises ShareError where `copy=False` asks for what there is not.
     """
     if isinstance(obj, Tensor):
         return _moved(as_array(obj), dtype, device, copy)

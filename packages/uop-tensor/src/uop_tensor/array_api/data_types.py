@@ -12,7 +12,8 @@ from uop_tensor.tensor import Tensor
 
 from .array import Array, as_array
 
-#: By the names that they have in the standard. f16 and bf16, which it does not have, are taken by all functions.
+#: By the names that they have in the standard.
+#: f16 and bf16, which it does not have, are taken by all functions.
 DTYPES = {
     "bool": dtypes.bool,
     "int8": dtypes.i8,
@@ -44,7 +45,9 @@ KINDS: dict[str, Callable[[DType], object]] = {
 
 
 def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> builtins.bool:
-    """Whether a dtype is of a kind, or of one of several. Raises KindError for a kind that the standard does not have."""
+    """Whether a dtype is of a kind, or of one of several.
+    Raises KindError for a kind that the standard does not have.
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, DType):
@@ -55,7 +58,9 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> builti
 
 
 def can_cast(from_: DType | Tensor, to: DType, /) -> builtins.bool:
-    """Whether what is of the one dtype can be of the other by promotion. Never across bool, integers and floats."""
+    """Whether what is of the one dtype can be of the other by promotion.
+    Never across bool, integers and floats.
+    """
     given = _dtype("can_cast", from_)
     if (given.is_int, given.is_float) != (to.is_int, to.is_float):
         return False

@@ -32,5 +32,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Array:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
-    """The sum of products over the last `axes` axes of `x1` and the first ones of `x2`, or over the pairs named."""
+    """The sum of products over the last `axes` axes of `x1` and the first ones of `x2`,
+    or over the pairs named.
+    """
     return as_array(x1).tensordot(as_array(x2), axes)

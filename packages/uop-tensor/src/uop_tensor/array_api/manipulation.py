@@ -77,7 +77,9 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Array:
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
-    """The same elements, row-major, in another shape; one size may be -1. It is a copy, whatever `copy` says."""
+    """The same elements, row-major, in another shape;
+    one size may be -1. It is a copy, whatever `copy` says.
+    """
     return as_array(x).reshape(_sizes(shape))
 
 

@@ -60,8 +60,8 @@ def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
 ) -> Array:
-    """The sums of the elements up to each one along an axis, in the dtype of `sum`; an axis that is alone need not be
-    named. `include_initial` puts the empty sum in front.
+    """The sums of the elements up to each one along an axis, in the dtype of `sum`; an axis that is alone
+    need not be named. `include_initial` puts the empty sum in front.
     """
     array = as_array(x)
     if axis is None and array.ndim != 1:

@@ -39,7 +39,9 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def nonzero(x: Tensor, /) -> tuple[Array, ...]:
-    """Where elements are not zero, row-major, as a vector an axis. Raises TensorError for an array without axes."""
+    """Where elements are not zero, row-major, as a vector an axis.
+    Raises TensorError for an array without axes.
+    """
     array = as_array(x)
     if array.ndim == 0:
         raise TensorError("nonzero: an array of shape ()", remedy="it has no axis")
@@ -74,7 +76,9 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
 
 class UniqueAll(NamedTuple):
-    """Distinct elements, where each first stands, which of them each element is, and how often each stands there."""
+    """Distinct elements, where each first stands,
+    which of them each element is, and how often each stands there.
+    """
 
     values: Array
     indices: Array
