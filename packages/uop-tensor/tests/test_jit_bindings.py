@@ -8,6 +8,8 @@ import pickle
 import weakref
 from collections.abc import Callable
 from functools import partial, wraps
+from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -377,6 +379,34 @@ def test_a_global_by_the_name_of_an_attribute_that_is_read() -> None:
     finally:
         RATE = 1.0
     assert f.traces == 1
+
+
+PROGRAM = """\
+RATE, OFFSET = 2.0, 0.0
+def scaled(x): return x * RATE
+class Config:
+    class inner: lr = 1.0
+    @staticmethod
+    def shifted(x): return x + OFFSET
+"""
+
+
+def test_numbers_behind_the_modules_and_classes_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a function, an object and a class of theirs; what is installed is looked at no further."""
+    (tmp_path / "layers_of_a_program.py").write_text(PROGRAM)
+    monkeypatch.syspath_prepend(tmp_path)
+    layers: Any = import_module("layers_of_a_program")
+    f = jit(lambda x: layers.Config.shifted(layers.scaled(x)) * layers.Config.inner.lr)
+    assert ask(f) == 2
+    layers.RATE = 3.0
+    assert ask(f) == 3
+    layers.Config.inner.lr = 10.0
+    assert ask(f) == 30
+    layers.OFFSET = 1.0
+    assert ask(f) == 40
+    assert f.traces == 4
 
 
 def test_lists_that_grow() -> None:

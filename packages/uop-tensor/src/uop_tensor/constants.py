@@ -8,6 +8,8 @@ names in its code, in that of the functions and methods of these names, and so o
 from __future__ import annotations
 
 import dis
+import sys
+import sysconfig
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,6 +40,8 @@ NUMBERS = (int, float)
 CLOSED = (UOp, DType, Tensor, *SCALARS, bytes, complex)
 #: Packages whose functions and objects hold no one's numbers.
 OWN = {"uop_ir", "uop_rewrite", "uop_tensor", "numpy", "builtins"}
+#: Where modules are that are no part of the program: on disk, or within the interpreter.
+INSTALLED = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), "built-in", "frozen")
 #: Methods that are called without being named.
 UNSAID = (
     "__call__",
@@ -144,6 +148,9 @@ class Constants:
         """What stands under the names, and the methods and properties of these names."""
         own = _dict_of(x)
         if isinstance(x, type | ModuleType):
+            named = [v for name, v in own.items() if name in self._names]
+            for v in named if _is_of_the_program(x) else ():
+                yield from functions_of(v) or [v]
             return
         if "__wrapped__" in own:
             yield own["__wrapped__"]
@@ -259,6 +266,15 @@ def _dict_of(x: Any) -> dict[str, Any]:
     except Exception:  # noqa: BLE001  # a proxy of a web framework raises errors of its own
         return {}
     return dict(found) if isinstance(found, dict | MappingProxyType) else {}
+
+
+def _is_of_the_program(x: type | ModuleType) -> bool:
+    """Whether a module, or that of a class, is of the program itself, and not one that is installed."""
+    module = x if isinstance(x, ModuleType) else sys.modules.get(x.__module__)
+    place = (
+        getattr(module, "__file__", None) or getattr(getattr(module, "__spec__", None), "origin", None) or ""
+    )
+    return not (_is_own(getattr(module, "__name__", "")) or place.startswith(INSTALLED))
 
 
 def _is_own(module: object) -> bool:
