@@ -9,7 +9,16 @@ from importlib.metadata import distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-ENTRY_POINTS = {"console_scripts", "uop.backends", "uop.commands", "uop.doctor", "uop.emit"}
+ENTRY_POINTS = {
+    "console_scripts",
+    "uop.backends",
+    "uop.commands",
+    "uop.doctor",
+    "uop.emit",
+    "uop.export",
+    "uop.models",
+    "uop.passes",
+}
 
 
 def check(name: str, path: Path) -> str:
