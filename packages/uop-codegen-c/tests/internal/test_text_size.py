@@ -100,6 +100,14 @@ def long_sums(n: int, count: int) -> UOp:
     return total
 
 
+def chain(n: int, count: int) -> UOp:
+    """So many reductions, each of what the one before has made of the rows."""
+    y = param(1, (64, n))
+    for i in range(count):
+        y = y - spread((y * float(i + 1)).alu(Ops.EXP2).reduce(Ops.MAX if i % 2 else Ops.ADD, 1), n)
+    return y.reduce(Ops.ADD, 1)
+
+
 CASES: dict[str, UOp] = {}
 for n in EXTENTS:
     CASES |= {
@@ -135,6 +143,7 @@ for n in (7, 28, 1000):
     }
 for count in (2, 3, 6):
     CASES |= {f"{count} long sums of {n}": long_sums(n, count) for n in (1000, 1003)}
+    CASES |= {f"{count} reductions in turn of {n}": chain(n, count) for n in (1000, 1003)}
 for rank in range(4, 9):
     SHAPE = (3, 1, 7, 2, 5, 4, 2, 3)[:rank]
     CASES |= {
