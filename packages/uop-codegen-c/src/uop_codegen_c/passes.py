@@ -157,7 +157,7 @@ class Resimplify(Simplify):
 @dataclass(frozen=True)
 class Reguard(Guard):
     name: ClassVar = "reguard"
-    purpose: ClassVar = "the same where a guard has gone, since the rest of the mask implies it"
+    purpose: ClassVar = "the same where rules have dropped a guard; masks of vectors lane by lane"
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,7 @@ ORDER: tuple[Before, ...] = (
     Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
     Before("define", "resimplify", "definitions bring constants"),
     Before("resimplify", "reguard", "nothing after it may take a guard away"),
+    Before("expand", "reguard", "it gives each lane of a vector a condition of its own"),
     Before("resimplify", "spread", "what simplifies makes sums short, not easy to hoist"),
 )
 check_order(PASSES, ORDER)

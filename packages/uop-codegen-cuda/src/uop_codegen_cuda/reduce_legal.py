@@ -107,9 +107,10 @@ def _check_block(root: UOp, reductions: Sequence[UOp], opened: dict[UOp, frozens
     local = [r for r in nest.src[1:] if r.arg[1] is AxisType.LOCAL] if nest.op is Ops.END else []
     used = {r for node in reductions for r in opened[node] if r.arg[1] is AxisType.LOCAL}
     groups = [r for node in reductions for r in shared_axes(node) if r.arg[1] is AxisType.GROUP]
-    for r in sorted(used - {*local}, key=lambda r: int(r.arg[0])):
+    filling = min((int(r.arg[0]) for r in used.difference(local)), default=None)
+    if filling is not None:
         raise ScheduleError(
-            f"a reduction that threads share within range {r.arg[0]}, local, which fills shared memory",
+            f"a reduction that threads share within range {filling}, local, which fills shared memory",
             remedy="stage no operand of it",
         )
     sizes = {r: int(r.src[0].value) if r.src[0].op is Ops.CONST else 0 for r in local}

@@ -111,8 +111,8 @@ def _levels(
     loops: dict[UOp, Loop],
     repeated: Collection[UOp] = (),
 ) -> tuple[Block, ...]:
-    """What runs in each loop: a node in that of its innermost range,
-    or of a source that is `repeated` in all of them.
+    """What runs in each loop: what is `repeated` in the innermost one, any other node in that of its
+    innermost range, or of its sources where one of these runs further inside.
     """
     levels = tuple(Block() for _ in ranges)
     deepest: dict[UOp, int] = {}
