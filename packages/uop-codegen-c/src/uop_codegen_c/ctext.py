@@ -176,31 +176,35 @@ def fma_helper(t: DType) -> tuple[str, str]:
     return function(f"fma_{t}", s, f"{s} x, {s} y, {s} z", f"return __builtin_fma{SUFFIX[t]}(x, y, z);")
 
 
-#: Vector fused multiply-add: the macro that says the machine has it, and the expression.
+#: Vector fused multiply-add: for each condition of the preprocessor the expression.
+#: The lanes of `vfmaddps512_mask`, all of them, are an `unsigned short` to clang and a `short` to gcc.
 FMA_VECTOR = {
-    (dtypes.f32, 4): ("__FMA__", "__builtin_ia32_vfmaddps(x, y, z)"),
-    (dtypes.f64, 2): ("__FMA__", "__builtin_ia32_vfmaddpd(x, y, z)"),
-    (dtypes.f32, 8): ("__FMA__", "__builtin_ia32_vfmaddps256(x, y, z)"),
-    (dtypes.f64, 4): ("__FMA__", "__builtin_ia32_vfmaddpd256(x, y, z)"),
-    (dtypes.f32, 16): ("__AVX512F__", "__builtin_ia32_vfmaddps512_mask(x, y, z, (uint16_t)-1, 4)"),
-    (dtypes.f64, 8): ("__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(x, y, z, (uint8_t)-1, 4)"),
+    (dtypes.f32, 4): {"defined __FMA__": "__builtin_ia32_vfmaddps(x, y, z)"},
+    (dtypes.f64, 2): {"defined __FMA__": "__builtin_ia32_vfmaddpd(x, y, z)"},
+    (dtypes.f32, 8): {"defined __FMA__": "__builtin_ia32_vfmaddps256(x, y, z)"},
+    (dtypes.f64, 4): {"defined __FMA__": "__builtin_ia32_vfmaddpd256(x, y, z)"},
+    (dtypes.f32, 16): {
+        "defined __AVX512F__ && defined __clang__": "__builtin_ia32_vfmaddps512_mask(x, y, z, 0xffff, 4)",
+        "defined __AVX512F__": "__builtin_ia32_vfmaddps512_mask(x, y, z, -1, 4)",
+    },
+    (dtypes.f64, 8): {"defined __AVX512F__": "__builtin_ia32_vfmaddpd512_mask(x, y, z, 0xff, 4)"},
 }
 
 
 def fma_vector_helper(t: DType, lanes: int) -> tuple[str, str]:
     v = vector(t, lanes)
-    loop = (
+    lines = [
         f"{v} out;",
         f"for (int i = 0; i < {lanes}; i++)",
         f"    out[i] = __builtin_fma{SUFFIX[t]}(x[i], y[i], z[i]);",
         "return out;",
-    )
-    if (t, lanes) not in FMA_VECTOR:
-        return function(f"fma_{v}", v, f"{v} x, {v} y, {v} z", *loop)
-    macro, fused = FMA_VECTOR[t, lanes]
-    name, text = function(
-        f"fma_{v}", v, f"{v} x, {v} y, {v} z", f"#ifdef {macro}", f"return {fused};", "#else", *loop, "#endif"
-    )
+    ]
+    if fused := FMA_VECTOR.get((t, lanes)):
+        ifs = [
+            line for condition, value in fused.items() for line in (f"#elif {condition}", f"return {value};")
+        ]
+        lines = ["#if" + ifs[0].removeprefix("#elif"), *ifs[1:], "#else", *lines, "#endif"]
+    name, text = function(f"fma_{v}", v, f"{v} x, {v} y, {v} z", *lines)
     return name, text.replace("    #", "#")
 
 

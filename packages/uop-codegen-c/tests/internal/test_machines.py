@@ -4,6 +4,9 @@ any C compiler makes them of the instructions it has.
 
 from __future__ import annotations
 
+import platform
+import shutil
+import subprocess
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, Schedule, generate, optimize, stages
+from uop_codegen_c.compiler import WARNINGS
 from uop_codegen_c.machine import Machine
 from uop_codegen_c.tile_shape import best_tile
 from uop_ir import DType, Ops, UOp, call_params, dtypes
@@ -109,6 +113,35 @@ def test_a_kernel_for_another_machine(
         np.testing.assert_allclose(got, want, rtol=1e-6)
     else:
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names CPUs of x86")
+@pytest.mark.parametrize("compiler", [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)])
+@pytest.mark.parametrize(
+    ("cpu", "width", "registers"), [("x86-64", 16, 16), ("haswell", 32, 16), ("skylake-avx512", 64, 32)]
+)
+def test_no_compiler_warns_where_the_instructions_are_there(
+    compiler: str, cpu: str, width: int, registers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text asks the preprocessor for them: what this CPU lacks is not even read when kernels run here."""
+    monkeypatch.setattr(optimize, "this_machine", lambda: Machine(width, registers, 1))
+    command = [
+        compiler,
+        "-std=c17",
+        "-Wno-psabi",
+        *WARNINGS,
+        f"-march={cpu}",
+        "-fsyntax-only",
+        "-x",
+        "c",
+        "-",
+    ]
+    for name, body in KERNELS.items():
+        made = generate(body)
+        said = subprocess.run(
+            command, input=made.preamble + made.text, text=True, capture_output=True, check=False
+        )
+        assert not said.stderr, (name, said.stderr)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.vector_bytes}x{m.registers}")
