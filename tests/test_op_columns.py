@@ -23,7 +23,7 @@ from uop_ir import (
     Ops,
     Plan,
     UOp,
-    VerifyError,
+    UopError,
     call_params,
     dtypes,
     evaluate,
@@ -189,7 +189,7 @@ EFFECTS: dict[Ops, Effects] = {
     Ops.BARRIER: Effects(UOp.sink(UOp(Ops.BARRIER, (OUT.store(IN),))), X, (OUT, IN)),
 }
 
-NO_MEANING = {Ops.WMMA: "a reserved name: it cannot be made"}
+NO_MEANING = {Ops.WMMA: "of a warp, whose lanes the interpreter does not run together"}
 NO_INDEX_MAP = {Ops.STACK: "its operands are several: the index chooses among them"}
 #: Of the ops that give integers.
 NO_INTERVAL = {
@@ -200,7 +200,7 @@ NO_INTERVAL = {
     **dict.fromkeys((Ops.RECIP, Ops.SQRT, Ops.EXP2, Ops.LOG2, Ops.SIN), "of floats"),
     **dict.fromkeys((Ops.INDEX, Ops.ALLOC, Ops.BUFFER, Ops.AFTER), "memory"),
     **dict.fromkeys((Ops.CALL, Ops.STORE, Ops.END, Ops.SINK, Ops.BARRIER, Ops.IF, Ops.ENDIF), "an effect"),
-    Ops.WMMA: "a reserved name",
+    Ops.WMMA: "its values are not reckoned with",
 }  # fmt: skip
 #: Gone from the linear program, which is what is rendered.
 LOWERED = {
@@ -217,7 +217,7 @@ NO_C = {
     Ops.BUFFER: "becomes a PARAM",
     Ops.COPY: "the host does it",
     Ops.SPECIAL: "of a grid, which C has not",
-    Ops.WMMA: "a reserved name",
+    Ops.WMMA: "of a warp, which C has not",
 }
 NO_GRADIENT = {
     **dict.fromkeys((Ops.CALL, Ops.STORE, Ops.SINK, Ops.END, Ops.BARRIER, Ops.IF, Ops.ENDIF), "an effect"),
@@ -227,7 +227,7 @@ NO_GRADIENT = {
     **dict.fromkeys((Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ), "gives bool"),
     Ops.TRUNC: "zero almost everywhere",
     Ops.AFTER: "how a gradient is stopped",
-    Ops.WMMA: "a reserved name",
+    Ops.WMMA: "not at tensor level",
 }
 ULPS = {Ops.EXP2: 2, Ops.LOG2: 2, Ops.SIN: 2}
 
@@ -276,10 +276,11 @@ def test_meaning_of_an_effect(op: Ops) -> None:
     same(memory[effects.memory[0]], effects.wanted)
 
 
-def test_what_has_no_meaning_cannot_be_made() -> None:
+def test_what_has_no_meaning_is_refused() -> None:
+    pair = UOp(Ops.STACK, (UOp.const(dtypes.f32, 1.0), UOp.const(dtypes.f32, 2.0)))
     for op in NO_MEANING:
-        with pytest.raises(VerifyError, match="reserved"):
-            UOp(op, (f32(0),) * (OPS[op].least or 1))
+        with pytest.raises(UopError, match="the interpreter runs threads one after another"):
+            evaluate([UOp(op, (pair,) * OPS[op].least, "m16n8k8_tf32")], {})
 
 
 MOVEMENT = (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.FLIP, Ops.PAD, Ops.SHRINK, Ops.STACK)

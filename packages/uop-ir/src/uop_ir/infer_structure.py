@@ -254,5 +254,15 @@ def if_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
     return dtypes.void, (), ALU
 
 
-def reserved_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
-    raise fail(op, "the name is reserved: it has no semantics in this version")
+def wmma_type(op: Ops, src: tuple[UOp, ...], arg: Any) -> Result:
+    a, b, accumulator = src
+    if not isinstance(arg, str):
+        raise fail(op, f"arg must be the name of an instruction, not {arg!r}")
+    for node, what in zip(src, ("a", "b", "accumulator"), strict=True):
+        if len(node.shape) != 1 or not is_of(NUMBER - {Kind.INDEX}, node.dtype) or node.addrspace is not ALU:
+            raise fail(
+                op, f"{what} has type {node.dtype}{text(node.shape)}", "a register of numbers, one axis"
+            )
+    if a.dtype is not b.dtype:
+        raise fail(op, f"dtype mismatch {a.dtype} vs {b.dtype}", "use CAST")
+    return accumulator.dtype, accumulator.shape, ALU

@@ -295,6 +295,10 @@ def _barrier(node: UOp, values: list[Any], machine: Machine) -> Any:
     return _effects(node, values, machine)
 
 
+def _wmma(node: UOp, values: list[Any], machine: Machine) -> Any:
+    raise UopError("the interpreter runs threads one after another: no WMMA, which a warp computes together")
+
+
 def _refuse(node: UOp, values: list[Any], machine: Machine) -> Any:
     raise VerifyError(f"{node.op!r} has a meaning only in a linear program", remedy="give its nodes in order")
 
@@ -321,4 +325,5 @@ STEPS: dict[Ops, Step] = {
     Ops.BARRIER: _barrier,
     Ops.IF: _refuse,
     Ops.ENDIF: _refuse,
+    Ops.WMMA: _wmma,
 }

@@ -29,7 +29,7 @@ _VALUES = frozenset({
     Ops.CMPEQ, Ops.WHERE, Ops.MULACC, Ops.STACK,
 })  # fmt: skip
 _MEMORY = frozenset({Ops.PARAM, Ops.BUFFER, Ops.ALLOC, Ops.STORE, Ops.AFTER, Ops.SINK})
-_LOOPS = frozenset({Ops.INDEX, Ops.LOAD, Ops.RANGE, Ops.END, Ops.BARRIER})
+_LOOPS = frozenset({Ops.INDEX, Ops.LOAD, Ops.RANGE, Ops.END, Ops.BARRIER, Ops.WMMA})
 _ORDERED = frozenset({Ops.SPECIAL, Ops.IF, Ops.ENDIF})
 
 #: The ops of each level.

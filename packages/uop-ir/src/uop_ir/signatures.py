@@ -71,5 +71,5 @@ SIGNATURES: dict[Ops, Signature] = {
     Ops.BARRIER: _EFFECTS,
     Ops.IF: Signature("condition", "bool -> void", "()"),
     Ops.ENDIF: Signature("if", "void -> void", "()"),
-    Ops.WMMA: Signature("a, b, accumulator", "reserved", "reserved"),
+    Ops.WMMA: Signature("a, b, accumulator", "number, same, number -> accumulator's", "accumulator's"),
 }

@@ -26,10 +26,10 @@ from .infer_structure import (
     param_type,
     range_type,
     reduce_type,
-    reserved_type,
     special_type,
     stage_type,
     store_type,
+    wmma_type,
 )
 from .infer_values import (
     bitcast_type,
@@ -157,7 +157,13 @@ OPS: dict[Ops, Row] = {
     Ops.BARRIER: Row(0, None, effect_type, "all threads of a group wait here, after the effects"),
     Ops.IF: Row(1, 1, if_type, "what follows, up to ENDIF, only where true"),
     Ops.ENDIF: Row(1, 1, effect_type, "the end of an IF"),
-    Ops.WMMA: Row(3, 3, reserved_type, "a tile of a matrix product, on a tensor core", arg=True),
+    Ops.WMMA: Row(
+        3,
+        3,
+        wmma_type,
+        "a @ b + accumulator of the tiles of a warp; each lane has the elements that the instruction says",
+        arg=True,
+    ),
 }
 
 

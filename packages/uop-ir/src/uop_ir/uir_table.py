@@ -193,6 +193,7 @@ _SPELLINGS: dict[Ops, Spelling] = {
     Ops.CAST: _one(_TYPE),
     Ops.BITCAST: _one(_TYPE),
     Ops.SPECIAL: _one(Field("name", NAME)),
+    Ops.WMMA: _one(Field("name", NAME)),
 }
 #: One row an op; an op that is not named above has no arg.
 SPELLINGS: dict[Ops, Spelling] = {op: _SPELLINGS.get(op, _NOTHING) for op in Ops}

@@ -103,7 +103,7 @@ def test_a_range_may_be_closed_by_one_loop_after_the_other() -> None:
 
 
 def test_every_op_belongs_to_a_level() -> None:
-    assert set().union(*CONTENTS.values()) == set(Ops) - {Ops.WMMA}
+    assert set().union(*CONTENTS.values()) == set(Ops)
 
 
 def test_a_body_is_checked_where_it_is_called() -> None:
