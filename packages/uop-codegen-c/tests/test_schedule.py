@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from uop_codegen_c import (
+    ACTIONS as KNOWN,
+)
+from uop_codegen_c import (
     Hold,
     Machine,
     Pad,
@@ -17,9 +20,10 @@ from uop_codegen_c import (
     Split,
     Stage,
     apply_schedule,
+    render,
     stages,
 )
-from uop_ir import AxisType, BackendError, Ops, ParseError, UOp, dtypes
+from uop_ir import AxisType, BackendError, Ops, ParseError, UOp, dtypes, toposort
 from uop_rewrite import Trace, observing, trace_text
 
 TEXT = "split 0 32 upcast; retype 1 thread; reorder (3, 0, 4); stage 1 (2, 3); stage 2 (7); "
@@ -89,6 +93,18 @@ def test_an_error_of_the_text_has_its_place(text: str, line: int, column: int, m
         line,
         column,
     )
+
+
+def test_an_action_of_another_package_is_read_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KNOWN, "twice", lambda read: Split(read.integer("a range"), 2, AxisType.LOOP))
+    assert Schedule.parse("twice 3; pad 2 8").actions == (Split(3, 2, AxisType.LOOP), Pad(2, 8))
+
+
+def test_c_has_no_tensor_cores() -> None:
+    pair = UOp(Ops.STACK, (UOp.const(dtypes.f32, 1.0), UOp.const(dtypes.f32, 2.0)))
+    tile = UOp(Ops.WMMA, (pair, pair, pair), "mma")
+    with pytest.raises(BackendError, match=r"the C backend has no Ops\.WMMA"):
+        render("kernel", list(toposort((UOp.sink(tile),))), ())
 
 
 def test_an_illegal_action_has_its_place_too() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -116,10 +116,10 @@ def typedef(dtype: DType, lanes: int) -> str:
 _VECTOR = re.compile(rf"\b({'|'.join(t.name for t in SCALAR)})x(\d+)(?=\b|_memory)")
 
 
-def typedefs(texts: Iterable[str]) -> list[str]:
+def typedefs(texts: Iterable[str], define: Callable[[DType, int], str]) -> list[str]:
     """The definitions of all vector types that stand in some texts."""
     found = sorted({(name, int(lanes)) for text in texts for name, lanes in _VECTOR.findall(text)})
-    return [typedef(by_name(name), lanes) for name, lanes in found]
+    return [define(by_name(name), lanes) for name, lanes in found]
 
 
 def function(name: str, result: str, arguments: str, *lines: str) -> tuple[str, str]:

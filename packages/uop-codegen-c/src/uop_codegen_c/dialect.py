@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from uop_ir import UOp
+from uop_ir import DType, UOp
 
 from . import ctext
 
@@ -54,6 +54,9 @@ class Dialect:
     `shared`; C has no blocks. That of the slots `lanes` has an element in a register of each lane of a warp:
     `lane(register, position)` is the text of the element at a position,
     which is the register itself where it is the lane's own.
+
+    `typedef(dtype, lanes)` defines a vector type, and `vector` is how one is written from its name and lanes.
+    `matrix` gives the helper (name, text) that a WMMA calls, by its instruction; None where there is none.
     """
 
     language: str
@@ -64,6 +67,9 @@ class Dialect:
     shared: frozenset[int] = frozenset()
     lanes: frozenset[int] = frozenset()
     lane: Callable[[str, UOp], str] = lambda register, position: register
+    typedef: Callable[[DType, int], str] = ctext.typedef
+    vector: str = "({}){{{}}}"
+    matrix: Callable[[str], tuple[str, str]] | None = None
 
     def spell(self, text: str) -> str:
         """A text of C in this language."""

@@ -54,7 +54,8 @@ def _const(r: Renderer, node: UOp) -> Text:
 
 def _stack(r: Renderer, node: UOp) -> Text:
     lanes = len(node.src)
-    return Text(f"({r.type(node.dtype, lanes)}){{{', '.join(_stack_lane(r, s) for s in node.src)}}}", UNARY)
+    elements = ", ".join(_stack_lane(r, s) for s in node.src)
+    return Text(r.dialect.vector.format(r.type(node.dtype, lanes), elements), UNARY)
 
 
 def _stack_lane(r: Renderer, node: UOp) -> str:
@@ -216,6 +217,13 @@ def _mulacc(r: Renderer, node: UOp) -> Text:
     return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
 
 
+def _wmma(r: Renderer, node: UOp) -> Text:
+    if r.dialect.matrix is None:
+        raise BackendError(f"the {r.dialect.language} backend has no {node.op!r}")
+    name = r.helper(r.dialect.matrix(node.arg))
+    return Text(f"{name}({', '.join(r.operand(s, length(s)) for s in node.src)})")
+
+
 def _where(r: Renderer, node: UOp) -> Text:
     lanes, dtype = length(node), r.real(node.dtype)
     if not node.src[0].shape:
@@ -304,6 +312,7 @@ EXPRESSION: dict[Ops, Callable[[Renderer, UOp], Text]] = {
     Ops.SQRT: _helper(ctext.sqrt_helper),
     Ops.TRUNC: _helper(ctext.trunc_helper),
     Ops.MULACC: _mulacc,
+    Ops.WMMA: _wmma,
     Ops.WHERE: _where,
     Ops.CAST: _cast,
     Ops.BITCAST: _bitcast,

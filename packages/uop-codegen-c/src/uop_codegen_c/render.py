@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
-from uop_ir import BackendError, UOp, dtypes
+from uop_ir import BackendError, Ops, UOp, dtypes
 
 from . import ctext
 from .accesses import check_accesses, index_width
@@ -33,6 +33,7 @@ def render(
     r = Renderer(dialect, expression)
     r.uses = Counter(chain.from_iterable(node.src for node in order))
     r.hoisted = _hoisted(order)
+    r.tiles = frozenset(s for n in order if n.op is Ops.WMMA for s in n.src)
     stores = [n for n in order if n.op is STORE]
     r.stores = frozenset(n.src[1] for n in stores)
     r.stored = frozenset(memory_of(n.src[0]) for n in stores)
@@ -47,7 +48,7 @@ def render(
         statement(r, node)
     body = "\n".join(r.lines)
     text = f"{opening.head}\n{body}\n}}"
-    definitions = [*ctext.typedefs([*r.helpers.values(), text]), *r.helpers.values()]
+    definitions = [*ctext.typedefs([*r.helpers.values(), text], dialect.typedef), *r.helpers.values()]
     return [dialect.spell(d) for d in definitions], dialect.spell(text)
 
 

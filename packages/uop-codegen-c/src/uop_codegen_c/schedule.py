@@ -182,6 +182,7 @@ class _Reader:
         self.at += 1
 
 
+#: How each action is read. A package adds its own under their names.
 ACTIONS: dict[str, Callable[[_Reader], Action]] = {
     "split": lambda read: Split(read.integer("a range"), read.integer("a factor"), read.axis()),
     "retype": lambda read: Retype(read.integer("a range"), read.axis()),

@@ -224,7 +224,8 @@ def _value(r: Renderer, node: UOp) -> None:
         return
     text = expression(r, node)
     wanted = r.uses[node] > 1 or node in r.hoisted or (len(text.text) > LONG and node not in r.stores)
-    if wanted and node.op not in (Ops.CONST, Ops.STACK) and not text.text.isidentifier():
+    unnamed = node.op is Ops.CONST or (node.op is Ops.STACK and node not in r.tiles)
+    if wanted and not unnamed and not text.text.isidentifier():
         text = Text(r.name(node.dtype, length(node), text.text))
     r.texts[node] = text
 

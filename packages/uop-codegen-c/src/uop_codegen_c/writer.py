@@ -42,6 +42,8 @@ class Renderer:
     hoisted: frozenset[UOp] = frozenset()
     stored: frozenset[UOp] = frozenset()
     stores: frozenset[UOp] = frozenset()
+    #: what a WMMA takes
+    tiles: frozenset[UOp] = frozenset()
     #: index arithmetic that is in range of its type wherever it is computed
     anywhere: frozenset[UOp] = frozenset()
     declared: set[UOp] = field(default_factory=set)
