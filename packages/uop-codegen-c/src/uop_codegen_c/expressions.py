@@ -174,7 +174,9 @@ def _shift(r: Renderer, node: UOp) -> Text:
         x, n = r.operand(node.src[0], lanes, UNARY), int(count.value)
         if node.op is Ops.SHR:
             return Text(f"{x} >> {n}", BITS)
-        unsigned = ctext.UNSIGNED.get(dtype, dtype)
+        if dtype.kind is Kind.UNSIGNED:
+            return Text(f"{x} << {n}", BITS)
+        unsigned = ctext.UNSIGNED[dtype]
         u = ctext.SCALAR[unsigned] if lanes == 1 else ctext.vector(unsigned, lanes)
         return Text(f"({r.type(dtype, lanes)})(({u}){x} << {n})", UNARY)
     return _helper(lambda t: ctext.shift_helper(node.op, t))(r, node)

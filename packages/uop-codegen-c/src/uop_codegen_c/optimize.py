@@ -77,9 +77,11 @@ class Scheduler(Packing):
         last = numbers[-1]
         tiled = False
         if last in fixed and extent(find_range(self.root, last)) >= lanes:
-            limit = self.limit
+            place = self.root.src.index(loops.end)
             left = self.pack(loops, numbers, lanes) if fixed == numbers else None
             if left is not None:
+                limit, main = self.limit, self.root.src[place]
+                self.limit -= characters(main.toposort(), {}, None, lanes)
                 for rest, most in left:
                     self.nest(rest, most)
                 self.limit = limit
@@ -147,34 +149,28 @@ class Scheduler(Packing):
         return None
 
     def lanes_of_reductions(self, loops: Loops, last: int | None, lanes: int) -> None:
-        """Split reductions that no output axis makes vectors of, where their loads are contiguous."""
+        """Split reductions that no output axis makes vectors of, where their loads are contiguous.
+
+        Each is vectors before any has several, as long as the text has room for them.
+        """
         r_last = None if last is None else find_range(self.root, last)
-        chosen: dict[int, int] = {}
-        within: dict[int, dict[UOp, None]] = {}
-        whole = characters(loops.end.toposort(), {}, None, lanes)
-        for node in loops.reductions:
-            r = node.src[-1]
-            along = (n for n in node.src[0].toposort() if r in open_ranges(n))
-            within.setdefault(int(r.arg[0]), {}).update(dict.fromkeys(along))
-            below = [n for n in node.src[0].toposort() if n.op is Ops.LOAD and r in open_ranges(n)]
-            strides = [stride(n, r, lanes) for n in below]
-            taken = [n for n in loops.reductions if chosen.get(int(n.src[-1].arg[0])) and n.src[-1] is not r]
-            nested = any(n.src[-1] in open_ranges(node) or r in open_ranges(n) for n in taken)
-            around = r_last is not None and r_last in open_ranges(node)
-            if nested or around or self.holds_scratch(int(r.arg[0])):  # a value has lanes of one axis
-                chosen[int(r.arg[0])] = 0
-            elif r.src[0].op is Ops.CONST and extent(r) >= lanes and strides and set(strides) <= {0, 1}:
-                chosen.setdefault(int(r.arg[0]), extent(r))
+        within = self.contiguous_reductions(loops, r_last, lanes)
+        text = characters(loops.end.toposort(), {}, r_last, lanes)
+        ranges = {number: find_range(self.root, number) for number in within}
+        own = {number: characters(within[number], {}, r, lanes) for number, r in ranges.items()}
+        for number, r in list(ranges.items()):
+            more = (1 + (extent(r) % lanes > 0)) * own[number] - characters(within[number], {}, None, lanes)
+            if text + more > self.limit:
+                del ranges[number]
             else:
-                chosen[int(r.arg[0])] = 0
-        for number, size in chosen.items():
-            if not size:
-                continue
-            own = characters(within[number], {}, find_range(self.root, number), lanes)
-            room = max((self.limit - whole) // max(own, 1) + 1, 1)
-            if 1 + (size % lanes > 0) > room:
-                continue
-            many = next((k for k in (ACCUMULATORS, 2, 1) if size >= 2 * k * lanes and k <= room), 1)
+                text += more
+        for number, r in ranges.items():
+            size, taken = extent(r), 1 + (extent(r) % lanes > 0)
+            room = (self.limit - text) // max(own[number], 1) + taken
+            fits = (
+                k for k in (ACCUMULATORS, 2) if size >= 2 * k * lanes and k + (size % (k * lanes) > 0) <= room
+            )
+            many = next(fits, 1)
             rest, tail = size % (many * lanes), next_number(self.root) + 2
             inner = self.split(number, many * lanes, AxisType.UPCAST)
             self.split(inner, lanes, AxisType.VECTOR)
@@ -182,7 +178,27 @@ class Scheduler(Packing):
             if rest > 1 and many + tails <= room:
                 self.narrow(tail, lanes)
                 copies = many + tails
-            whole += (copies - 1) * own
+            text += (copies - taken) * own[number]
+
+    def contiguous_reductions(self, loops: Loops, last: UOp | None, lanes: int) -> dict[int, dict[UOp, None]]:
+        """The ranges of reductions that may be vectors, each with what is computed along it, in order."""
+        chosen: dict[int, bool] = {}
+        within: dict[int, dict[UOp, None]] = {}
+        for node in loops.reductions:
+            r = node.src[-1]
+            number = int(r.arg[0])
+            along = [n for n in node.src[0].toposort() if r in open_ranges(n)]
+            within.setdefault(number, {}).update(dict.fromkeys(along))
+            strides = {stride(n, r, lanes) for n in along if n.op is Ops.LOAD}
+            taken = [n for n in loops.reductions if chosen.get(int(n.src[-1].arg[0])) and n.src[-1] is not r]
+            nested = any(n.src[-1] in open_ranges(node) or r in open_ranges(n) for n in taken)
+            around = last is not None and last in open_ranges(node)
+            free = not (nested or around or self.holds_scratch(number))  # a value has lanes of one axis
+            long = r.src[0].op is Ops.CONST and extent(r) >= lanes
+            chosen[number] = (
+                chosen.get(number, True) and free and long and bool(strides) and strides <= {0, 1}
+            )
+        return {number: nodes for number, nodes in within.items() if chosen[number]}
 
     def tile(self, loops: Loops, numbers: list[int], fixed: list[int], lanes: int) -> None:
         """Make vectors of the last axis and, for reductions along it, a tile of rows."""

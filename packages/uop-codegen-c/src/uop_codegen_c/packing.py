@@ -12,6 +12,7 @@ from .loops import next_number, open_ranges
 from .nests import Loops, innermost, inside, stride, sums
 from .schedule_legal import extent, find_range
 from .schedule_memory import Hold, Stage
+from .text_size import characters
 from .tile_shape import total_cycles
 from .tiles import Tiles
 
@@ -56,7 +57,8 @@ class Packing(Tiles):
         alone = len(loops.reductions) == 1 and packed.row == packed.behind[-1]
         height, vectors, hold = self.tile_of_products(loops, packed.row, r, lanes, packed.depth, alone)
         width = lanes * vectors
-        if packed.depth * width > Limits.local_memory:
+        text = 0 if hold else characters(loops.end.toposort(), {}, r, lanes)
+        if packed.depth * width > Limits.local_memory or text > self.limit:
             return None
         around, piece, tail = self.cut(packed.before, numbers[-1], packed.behind, width, packed.depth)
         for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed.loads}.items():
@@ -76,8 +78,6 @@ class Packing(Tiles):
         (rest,) = [n for n in ends if tail in n]
         rest = [*(n for n in rest if n != tail), tail]
         self.do(Reorder(tuple(rest)))
-        if hold:
-            self.limit //= 2
         return [(rest, 1 << (extent(find_range(self.root, tail)).bit_length() - 1))]
 
     def packed(self, loops: Loops, numbers: list[int], lanes: int) -> Packed | None:

@@ -21,15 +21,16 @@ F16_HELPERS = 4_000
 #: Characters of the text of an op, each with the name, the type and the broadcasts that come with it.
 CHARACTERS: dict[Ops, int] = {
     **dict.fromkeys((Ops.CONST, Ops.RANGE, Ops.INDEX, Ops.AFTER, Ops.ALLOC, Ops.PARAM, Ops.END, Ops.SINK), 0),
-    Ops.EXP2: 1_300,
-    Ops.LOG2: 1_700,
-    Ops.SIN: 4_600,
     Ops.LOAD: 70,
     Ops.STORE: 70,
     Ops.REDUCE: 130,
 }
-#: The same of f64, whose definitions are longer.
-CHARACTERS_F64: dict[Ops, int] = {**CHARACTERS, Ops.EXP2: 1_900, Ops.LOG2: 2_500, Ops.SIN: 14_000}
+#: The same of functions whose definitions are long: of f32 and of f64, each scalar and in vectors.
+LONG: dict[Ops, tuple[tuple[int, int], tuple[int, int]]] = {
+    Ops.EXP2: ((850, 1_300), (1_300, 1_900)),
+    Ops.LOG2: ((1_000, 1_700), (1_650, 2_500)),
+    Ops.SIN: ((2_400, 4_100), (7_400, 11_800)),
+}
 OTHER, ROUNDING, LANE = 45, 100, 25
 
 
@@ -43,20 +44,26 @@ def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | No
     """About how long the text of some nodes is,
     where each stands once for each copy of the ranges it depends on.
 
-    `copies` says how many there are of a range; of an upcast one there are as many as it has values. A load
-    or store along `vector` that is masked is written lane by lane.
+    `copies` says how many there are of a range; of an upcast one there are as many as it has values. What
+    depends on `vector`, or on a range that is one already, is a vector, and of a masked load or store each lane
+    is written. With None no other is.
     """
     total = 0
     for node in nodes:
         if node.dtype.kind is Kind.INDEX:
             continue
-        size = (CHARACTERS_F64 if node.dtype is dtypes.f64 else CHARACTERS).get(node.op, OTHER)
+        ranges = open_ranges(node.src[0] if node.op is Ops.REDUCE else node)
+        if node.op in LONG:
+            lanewise = any(r is vector or r.arg[1] is AxisType.VECTOR for r in ranges)
+            size = LONG[node.op][node.dtype is dtypes.f64][lanewise]
+        else:
+            size = CHARACTERS.get(node.op, OTHER)
         if node.dtype in NARROW and node.op not in (Ops.LOAD, Ops.CONST):
             size += ROUNDING
         if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3:
             alone = vector is None or vector not in open_ranges(node.src[0].src[2])
             size += LANE if alone else LANE * lanes
-        for r in open_ranges(node.src[0] if node.op is Ops.REDUCE else node):
+        for r in ranges:
             if r in copies:
                 size *= copies[r]
             elif r.arg[1] is AxisType.UPCAST:

@@ -53,6 +53,13 @@ def softmax(x: UOp) -> UOp:
     return e / spread(e.reduce(Ops.ADD, 1), n)
 
 
+def tangent(x: UOp) -> UOp:
+    """As tensors have it: two sines, each of which is long."""
+    sine, double = x.alu(Ops.SIN), (x + x).alu(Ops.SIN)
+    zero = double.eq(0.0)
+    return zero.where(x, sine * ((sine + sine) / zero.where(double.const_like(1.0), double)))
+
+
 def windows(x: UOp, size: int, stride: int = 1) -> UOp:
     """Windows of the last axis, `stride` apart: the count of windows, then a window, as the last two axes."""
     lead: Shape = x.shape[:-1]
@@ -134,6 +141,15 @@ for n in (*EXTENTS, 6, 13, 64):
         f"sine in f64 of a sum of {n}": wide.reduce(Ops.ADD, 1).alu(Ops.SIN),
         f"powers in f64 of {n}": (wide.alu(Ops.LOG2) * wide).alu(Ops.EXP2) + wide.alu(Ops.LOG2),
     }
+for n in (7, 1003):
+    for dtype in (F32, dtypes.f64):
+        rows, product = param(1, (3, n), dtype), matmul(param(1, (33, n), dtype), param(2, (n, 70), dtype))
+        CASES |= {
+            f"tangents in {dtype} of {n}": tangent(rows),
+            f"tangents in {dtype} of columns of {n}": tangent(turned(rows)).reduce(Ops.ADD, 1),
+            f"a sum of tangents in {dtype} of {n}": tangent(rows).reduce(Ops.ADD, 1),
+            f"tangents in {dtype} of a matmul of {n}": tangent(product),
+        }
 for n in (7, 28, 1000):
     CASES |= {
         f"convolution {n}": convolution(4, 16, n, 24, 3),
@@ -141,7 +157,7 @@ for n in (7, 28, 1000):
         f"convolution with a stride {n}": convolution(4, 16, n, 24, 7, 2),
         f"pooling {n}": windows(windows(param(1, (4, n, n)), 3, 2), 2).reduce(Ops.MAX, 1),
     }
-for count in (2, 3, 6):
+for count in (2, 3, 5, 9):
     CASES |= {f"{count} long sums of {n}": long_sums(n, count) for n in (1000, 1003)}
     CASES |= {f"{count} reductions in turn of {n}": chain(n, count) for n in (1000, 1003)}
 for rank in range(4, 9):

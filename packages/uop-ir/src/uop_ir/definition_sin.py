@@ -103,18 +103,19 @@ def _magnitude(x: UOp) -> UOp:
 def _window(table: Sequence[int], start: UOp, count: int) -> list[UOp]:
     """`count` words of 32 bits (in u64) of the bits of `table` from the bit `start` on,
     the first the highest.
+
+    The last word at which a window starts is a power of two: the highest bit of `start` chooses it alone.
     """
     words = [start.const_like(word) for word in table]
     position = start >> start.const_like(5)
-    zero = start.const_like(0)
-    stage = 1 << ((len(table) - count - 1).bit_length() - 1)
+    last = len(table) - count - 1
+    stage, end = last >> 1, words[last:]
     while stage:  # drop as many words as the bits of `position` say, the highest bit first
         chosen = (position & stage).ne(0)
-        words = [
-            chosen.where(words[i + stage] if i + stage < len(words) else zero, words[i])
-            for i in range(min(len(words), count + stage))
-        ]
+        words = [chosen.where(words[i + stage], words[i]) for i in range(count + stage)]
         stage >>= 1
+    at_end = (position & last).ne(0)
+    words = [at_end.where(there, here) for there, here in zip(end, words, strict=True)]
     inside = start.const_like(32) - (start & 31)
     return [(((left << start.const_like(32)) | right) >> inside) & _LOW for left, right in pairwise(words)]
 
@@ -133,8 +134,9 @@ def _multiply(mantissa: UOp, words: Sequence[UOp]) -> tuple[UOp, UOp]:
         column = (low_products[k - 1] >> shift) + (low_products[k] & _LOW)
         column = column + (high_products[k - 2] >> shift) + (high_products[k - 1] & _LOW) + carry
         carry = column >> shift
-        columns.append(column & _LOW)
-    return (columns[3] << shift) | columns[2], (columns[1] << shift) | columns[0]
+        columns.append(column)
+    low, high = (columns[i] & _LOW for i in (0, 2))
+    return (columns[3] << shift) | high, (columns[1] << shift) | low
 
 
 def _quadrant(turns: UOp) -> tuple[UOp, UOp]:
