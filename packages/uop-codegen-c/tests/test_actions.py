@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from uop_codegen_c import (
     Action,
     Freedoms,
+    Reorder,
     Retype,
     Schedule,
     ScheduleError,
@@ -154,6 +156,21 @@ def test_an_illegal_action_is_refused_with_the_reason(schedule: str, reason: str
 def test_what_would_be_too_much_is_refused(schedule: str, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
         Schedule.parse(schedule).apply(loops(matmul(1000, 1000, 1100)))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: Split(0, 2.0, AxisType.LOOP), "split: factor is 2.0"),  # type: ignore[arg-type]
+        (lambda: Split(0, 2, "vector"), "split: axis is 'vector' (give AxisType)"),  # type: ignore[arg-type]
+        (lambda: Retype(True, AxisType.LOOP), "retype: number is True"),
+        (lambda: Reorder([0, 1]), "reorder: numbers is [0, 1]"),  # type: ignore[arg-type]
+        (lambda: Stage(1, (0, 1.0)), "stage: numbers is (0, 1.0)"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_action_of_other_types_is_refused_where_it_is_made(make: Callable[[], Any], reason: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(reason)):
+        make()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ freedoms that it says it needs. A schedule is a tuple of actions; printed, it ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar, Protocol
@@ -35,13 +35,32 @@ class Action(Protocol):
         """The program after the action. Raises ScheduleError where it is not legal."""
 
 
+def _is_number(value: object) -> bool:
+    return type(value) is int
+
+
+#: What the fields of an action may hold, by how their types are written.
+FIELDS: dict[str, Callable[[object], bool]] = {
+    "int": _is_number,
+    "AxisType": lambda value: isinstance(value, AxisType),
+    "tuple[int, ...]": lambda value: isinstance(value, tuple) and all(map(_is_number, value)),
+}
+
+
 class Checked:
     """An action with its reasons apart from its work: what chooses only legal ones asks for `act` alone.
 
     `indexes`: whether `act` makes indices, which are to be simplified before anyone reads strides off them.
+    Raises ScheduleError for a field of another type.
     """
 
     indexes: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name, kind in type(self).__annotations__.items():
+            if kind in FIELDS and not FIELDS[kind](getattr(self, name)):
+                action = type(self).__name__.lower()
+                raise ScheduleError(f"{action}: {name} is {getattr(self, name)!r}", remedy=f"give {kind}")
 
     def check(self, root: UOp) -> None:
         """Raise ScheduleError where the action is not legal on a program."""

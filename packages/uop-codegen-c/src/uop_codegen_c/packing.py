@@ -62,9 +62,12 @@ class Packing(Tiles):
             return None
         around, piece, tail = self.cut(packed.before, numbers[-1], packed.behind, width, packed.depth)
         for slot, order in {n.src[0].src[0].arg.slot: inside(n, outputs) for n in packed.loads}.items():
-            copy = next_number(self.root) + len(around) + len(order)
             self.settle()
-            self.do(Stage(slot, (*around, *sorted(int(q.arg[0]) for q in order), piece)))
+            staged = (*around, *sorted(int(q.arg[0]) for q in order), piece)
+            if not self.loads(slot, staged):  # a mask leaves nothing of it in this piece
+                continue
+            copy = next_number(self.root) + len(around) + len(order)
+            self.do(Stage(slot, staged))
             if all(stride(n, r, lanes) == 1 for n in packed.loads if n.src[0].src[0].arg.slot == slot):
                 self.vectors(copy, lanes)
         if hold:
@@ -109,6 +112,14 @@ class Packing(Tiles):
         ):
             return None
         return Packed(loads, before, behind, row, depth)
+
+    def loads(self, slot: int, numbers: tuple[int, ...]) -> bool:
+        """Whether something is loaded from an argument at a position that depends on these ranges."""
+        loads = (n for n in self.root.toposort() if n.op is Ops.LOAD and n.src[0].src[0].op is Ops.PARAM)
+        return any(
+            n.src[0].src[0].arg.slot == slot and {int(r.arg[0]) for r in open_ranges(n)}.issuperset(numbers)
+            for n in loads
+        )
 
     def tile_of_products(
         self, loops: Loops, row: int, last: UOp, lanes: int, depth: int, may_hold: bool
