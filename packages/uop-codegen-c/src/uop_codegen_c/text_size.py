@@ -44,9 +44,9 @@ def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | No
     """About how long the text of some nodes is,
     where each stands once for each copy of the ranges it depends on.
 
-    `copies` says how many there are of a range; of an upcast one there are as many as it has values. What
-    depends on `vector`, or on a range that is one already, is a vector; of a masked load or store each lane is
-    written. With None no other is.
+    `copies` says how many there are of a range; of an upcast one there are as many as it has values.
+    What depends on `vector`, or on a range that is one already, is a vector; of a masked load or store
+    each lane is written. With None no other is.
     """
     total = 0
     for node in nodes:
