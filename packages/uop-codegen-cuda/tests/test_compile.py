@@ -78,6 +78,29 @@ def test_a_reduction_that_warps_share(dtype: DType, tmp_path: Path) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    ("dtype", "total", "name"),
+    [
+        (dtypes.f16, dtypes.f32, "HMMA"),
+        (dtypes.bf16, dtypes.f32, "HMMA"),
+        (dtypes.i8, dtypes.i32, "IMMA"),
+    ],
+)
+def test_a_product_on_tensor_cores(dtype: DType, total: DType, name: str, arch: str, tmp_path: Path) -> None:
+    a, b = (
+        UOp.param(slot, 64 * 64, dtype).reshape(shape) for slot, shape in ((1, (64, 1, 64)), (2, (64, 64)))
+    )
+    value = (a.cast(total) * b.permute((1, 0)).reshape((1, 64, 64)).cast(total)).reduce(Ops.ADD, 1)
+    body = UOp.sink(UOp.param(0, 64 * 64, total).reshape((64, 64)).store(value))
+    cubin = compile_cubin(generate(body).text, arch)
+    found = instructions(cubin.code, tmp_path)
+    assert {name, "LDS", "STS"} <= found
+    assert not {"LDL", "STL", "FMUL", "FFMA"} & found
+    assert (cubin.spills, "warning" in cubin.log) == (0, False)
+
+
+@needs_nvrtc
 def test_a_text_that_is_refused() -> None:
     with pytest.raises(
         BackendError, match=r'NVRTC refuses the kernel: .*\(1\): error: identifier "nope"'

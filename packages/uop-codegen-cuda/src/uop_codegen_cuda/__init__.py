@@ -8,11 +8,14 @@ from .compile import Cubin, compile_cubin
 from .cuda_file import read_cuda
 from .emu import EmuBackend
 from .emulate import EmuKernel, emulate
+from .instructions import INSTRUCTIONS, Instruction, Layout
 from .lower import PASSES, CudaSource, chosen_schedule, emit_cuda, emit_linear, emit_map, generate, staging
 from .mapping import Block
 from .settings import settings
+from .tensor_core import TensorCore
 
 __all__ = [
+    "INSTRUCTIONS",
     "PASSES",
     "Block",
     "Cost",
@@ -21,7 +24,10 @@ __all__ = [
     "EmuBackend",
     "EmuKernel",
     "Finding",
+    "Instruction",
+    "Layout",
     "Report",
+    "TensorCore",
     "check_html",
     "check_kernel",
     "chosen_schedule",

@@ -14,6 +14,8 @@ from uop_codegen_c import Argument, Dialect, Opening
 from uop_ir import Ops, UOp
 from uop_rewrite import bounds, linear
 
+from .instructions import helper, typedef
+
 #: C words as CUDA has them. The functions are the exact or correctly rounded ones (--prec-sqrt=true).
 WORDS = {
     "static inline": "static __device__ inline",
@@ -77,6 +79,9 @@ CUDA = Dialect(
     },
     barrier="__syncthreads();",
     lane=_lane,
+    typedef=typedef,
+    vector="{}({})",
+    matrix=helper,
 )
 
 

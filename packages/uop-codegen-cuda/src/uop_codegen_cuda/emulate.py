@@ -24,7 +24,7 @@ from .settings import settings
 
 ORDERS = ("ascending", "descending", "random")
 #: What lets a thread wait for others: such kernels need a stack for each thread.
-WAITS = re.compile(r"__sync|_sync\b")
+WAITS = re.compile(r"__sync|_sync\b|\bmma_")
 #: Shared memory whose size is that of the launch, and the threads that a kernel is compiled for.
 DYNAMIC = re.compile(r"\bextern\s+__shared__\s+([\w ]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
 BOUND = re.compile(r"__launch_bounds__\(\s*(\d+)")

@@ -18,6 +18,7 @@ from uop_rewrite import Before, Pass, check_order, run_passes
 from .barriers import with_barriers
 from .block_reduce import BlockReduce, lane_fills
 from .dialect import CUDA, prelude
+from .fragments import Fragments
 from .grid import launch, to_grid
 from .mapping import choose_mapping, map_axes
 from .shared import MOST_SHARED, fills, shared_bytes
@@ -47,6 +48,8 @@ def lowering(freedoms: Freedoms, schedule: Schedule | None = None) -> tuple[Pass
             steps.append(BlockReduce())
         if step.name != "carry":
             steps.append(MapAxes(freedoms, schedule) if step.name == "optimize" else step)
+        if step.name == "expand":
+            steps.append(Fragments())
     return tuple(steps)
 
 
@@ -58,6 +61,9 @@ ORDER: tuple[Before, ...] = (
     Before("map", "block-reduce", "it acts on the axis types that map chose"),
     Before("expand", "block-reduce", "copies of a reduction are made in one walk"),
     Before("widen", "block-reduce", "threads exchange what they have folded, before it is rounded"),
+    Before("expand", "fragments", "the tiles of a warp are copies, and share a loop"),
+    Before("fragments", "block-reduce", "warp axes of what is left are reductions that lanes share"),
+    Before("fragments", "widen", "a tensor core takes what is narrow"),
     Before("block-reduce", "accumulate", "each thread has an accumulator for its part"),
 )
 check_order(PASSES, ORDER)

@@ -19,6 +19,8 @@ from .reduce_legal import check_reductions
 from .rows import share_reductions
 from .shared import check_shared, memory_of
 from .staging import contiguous, stage_operands
+from .tensor_core import check_tiles, tiled, with_lanes
+from .tensor_tiles import tensor_tiles
 
 #: Threads of a block, at most.
 THREADS = 256
@@ -65,9 +67,7 @@ def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp
     """
     if schedule is not None:
         new = apply_schedule(root, schedule, free)
-        check_shared(new)
-        check_reductions(new)
-        check_grid(new)
+        check_mapping(new)
         if not independent(root) and any(n.op is Ops.RANGE and n.arg[1] in PREFIX for n in new.toposort()):
             raise ScheduleError(
                 "threads for elements of which one depends on another",
@@ -77,13 +77,24 @@ def map_axes(root: UOp, free: Freedoms, schedule: Schedule | None = None) -> UOp
     return choose_mapping(root, free)[1]
 
 
+def check_mapping(root: UOp) -> None:
+    """Raise ScheduleError for a program at loop level that no launch runs as it is."""
+    if tiled(root):
+        check_tiles(root)
+        root = with_lanes(root)
+    else:
+        check_reductions(root)
+    check_shared(root)
+    check_grid(root)
+
+
 def choose_mapping(root: UOp, free: Freedoms) -> tuple[Schedule, UOp]:
     """The actions by which threads share operands or reductions,
     none where they share nothing, and the program on the grid.
     """
     if not (free.optimize and independent(root)):
         return Schedule(), root
-    shared = stage_operands(root) or share_reductions(root, free)
+    shared = tensor_tiles(root, free) or stage_operands(root) or share_reductions(root, free)
     if shared is not None:
         return shared
     for numbers in [{int(r.arg[0]) for r in n.src[1:]} for n in root.src if n.op is Ops.END]:

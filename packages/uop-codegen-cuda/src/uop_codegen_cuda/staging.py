@@ -124,6 +124,8 @@ def stage_operands(root: UOp) -> tuple[Schedule, UOp] | None:
     and the program after it; None without worth.
     """
     product = find_product(root)
+    if product is not None and min(o.load.dtype.itemsize for o in (product.rows, product.columns)) < 4:
+        return None
     tile = product.tile() if product is not None else None
     if product is None or tile is None:
         return None
@@ -153,7 +155,7 @@ def find_product(root: UOp) -> Product | None:
     if any(r.src[0].op is not Ops.CONST for r in ranges) or size(summed) < SIDE or len(loads) != 2:
         return None
     stored = memory_of(root.src[0].src[0].src[0])
-    if any(load.src[0].src[0] is stored or load.dtype.itemsize < 4 for load in loads):
+    if any(load.src[0].src[0] is stored for load in loads):
         return None
     used = [{n for n in load.toposort() if n.op is Ops.RANGE} for load in loads]
     column = contiguous(root.src[0])

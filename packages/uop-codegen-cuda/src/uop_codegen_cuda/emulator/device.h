@@ -36,6 +36,9 @@ unsigned emu_lane(void);
 /* All lanes of the mask give a value; then each takes that of a lane, and none goes on before all have. */
 void emu_give(const void *value, unsigned size, unsigned mask, unsigned line);
 void emu_take(void *value, unsigned size, unsigned lane, int width, unsigned mask, unsigned line);
+/* The same for all lanes of a warp, each of which takes from several what lies where they have given it. */
+const void *emu_given(unsigned lane, unsigned line);
+void emu_taken(unsigned mask, unsigned line);
 unsigned emu_ballot(int predicate, unsigned mask, unsigned line);
 void emu_atomic(int begins);
 const char *emu_launch(void (*kernel)(void *const *), void *const *args, const long long *launch,
@@ -90,6 +93,66 @@ template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int b
     const int self = (int)emu_lane(), from = self ^ bits;
     return emu_exchange(mask, value, from > (self | (width - 1)) ? self : from, width, line);
 }
+
+/* Products of tiles, as mma.sync computes them: a of 16 x K, b of K x 8, c of 16 x 8, K = 8 * W. Lane 4 * g + q has
+W neighbours in each 32 bits of a register: of a in rows g and g + 8, of b in column g, of c in columns 2 * q and
+2 * q + 1. Terms are added one after another; a tensor core adds them in an order, and rounds, as it likes. */
+template <int W, class S, class A, class B, class C>
+__attribute__((no_sanitize("thread"), noinline))
+static C emu_mma(A a, B b, C c, S (*widen)(decltype(a.at[0] + 0)), unsigned line)
+{
+    S mine[6][W]; /* row g, row g + 8, column g; of each the first half of the terms, then the second */
+    for (int i = 0; i < 4 * W; i++)
+        mine[i / W % 2 * 2 + i / W / 2][i % W] = widen(a.at[i]);
+    for (int i = 0; i < 2 * W; i++)
+        mine[4 + i / W][i % W] = widen(b.at[i]);
+    emu_give(mine, sizeof mine, ~0u, line);
+    const int row = (int)emu_lane() / 4 * 4, column = (int)emu_lane() % 4 * 8;
+    typedef const S (*Given)[W];
+    Given rows[4], columns[2][4];
+    for (int q = 0; q < 4; q++) {
+        rows[q] = (Given)emu_given(row + q, line);
+        columns[0][q] = (Given)emu_given(column + q, line);
+        columns[1][q] = (Given)emu_given(column + 4 + q, line);
+    }
+    S sums[4] = {(S)c.at[0], (S)c.at[1], (S)c.at[2], (S)c.at[3]};
+    for (int half = 0; half < 2; half++)
+        for (int q = 0; q < 4; q++)
+            for (int k = 0; k < W; k++) {
+                const S upper = rows[q][half][k], lower = rows[q][2 + half][k];
+                const S left = columns[0][q][4 + half][k], right = columns[1][q][4 + half][k];
+                sums[0] += upper * left;
+                sums[1] += upper * right;
+                sums[2] += lower * left;
+                sums[3] += lower * right;
+            }
+    for (int i = 0; i < 4; i++)
+        c.at[i] = sums[i];
+    emu_taken(~0u, line);
+    return c;
+}
+
+/* Elements as what they are added up in: of f16 and bf16 the bits are given, and tf32 leaves 13 bits of an f32 out. */
+static inline float emu_f16(int bits)
+{
+    const int rest = bits & 0x7fff;
+    const float size = rest < 0x400 ? (float)rest * 0x1p-24f
+                                    : __int_as_float((rest << 13) + (rest < 0x7c00 ? 0x38000000 : 0x70000000));
+    return copysignf(size, bits & 0x8000 ? -1.0f : 1.0f);
+}
+static inline float emu_bf16(int bits) { return __int_as_float(bits << 16); }
+static inline float emu_tf32(float x) { return __int_as_float(__float_as_int(x) & ~0x1fff); }
+static inline unsigned emu_s8(int x) { return (unsigned)x; }
+
+#define EMU_MMA(name, W, widen) \
+    template <class A, class B, class C> static inline C name(A a, B b, C c, EMU_LINE) \
+    { \
+        return emu_mma<W>(a, b, c, widen, line); \
+    }
+EMU_MMA(mma_m16n8k16_f16, 2, emu_f16)
+EMU_MMA(mma_m16n8k16_bf16, 2, emu_bf16)
+EMU_MMA(mma_m16n8k8_tf32, 1, emu_tf32)
+EMU_MMA(mma_m16n8k32_s8, 4, emu_s8)
 
 /* Atomic operations: one thread runs at a time, so that each is a plain one that says what it is. */
 #define EMU_ATOMIC(name, result) \

@@ -29,7 +29,7 @@ struct Thread {
     State state;
     bool started, barrier;
     unsigned mask, line;       /* of the collective that it waits at */
-    unsigned char value[16];   /* that it gives to its warp */
+    alignas(16) unsigned char value[96]; /* that it gives to its warp */
 };
 
 static Thread threads[THREADS];
@@ -184,6 +184,17 @@ extern "C" void emu_take(void *value, unsigned size, unsigned lane, int width, u
     memcpy(value, threads[current / WARP * WARP + lane].value, size);
     meet(mask, line, false);
 }
+
+extern "C" const void *emu_given(unsigned lane, unsigned line)
+{
+    if (checking) {
+        check_lanes(~0u, lane, line);
+        check_source(lane, WARP, line);
+    }
+    return threads[current / WARP * WARP + lane].value;
+}
+
+extern "C" void emu_taken(unsigned mask, unsigned line) { meet(mask, line, false); }
 
 extern "C" unsigned emu_ballot(int predicate, unsigned mask, unsigned line)
 {
