@@ -115,6 +115,14 @@ def chain(n: int, count: int) -> UOp:
     return y.reduce(Ops.ADD, 1)
 
 
+def shifted(n: int, count: int) -> UOp:
+    """A sum of so many copies that zeros move: each lane of each is loaded where its own mask holds."""
+    total = param(1, (n,)).pad(((0, count),))
+    for i in range(1, count):
+        total = total + param(1, (n,)).pad(((i, count - i),))
+    return total
+
+
 CASES: dict[str, UOp] = {}
 for n in EXTENTS:
     CASES |= {
@@ -160,6 +168,7 @@ for n in (7, 28, 1000):
 for count in (2, 3, 5, 9):
     CASES |= {f"{count} long sums of {n}": long_sums(n, count) for n in (1000, 1003)}
     CASES |= {f"{count} reductions in turn of {n}": chain(n, count) for n in (1000, 1003)}
+CASES |= {f"{count} padded": shifted(1000, count) for count in (12, 40)}
 for rank in range(4, 9):
     SHAPE = (3, 1, 7, 2, 5, 4, 2, 3)[:rank]
     CASES |= {
