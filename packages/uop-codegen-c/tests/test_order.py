@@ -284,3 +284,25 @@ def test_an_accumulator_that_nothing_is_folded_into_is_read_as_it_was_before(rea
         if n.op is Ops.STORE and n.src[1].op is Ops.LOAD and n.src[0].addrspace is AddrSpace.REG
     ]
     assert len(idles) == (reader == "behind the loop around it")
+
+
+@pytest.mark.parametrize("inner", [0, 2])
+@pytest.mark.parametrize("depends", [False, True])
+def test_what_waits_for_an_effect_stands_in_the_loop_that_repeats_it(
+    inner: int, depends: bool, run_loops: Callable[..., Any]
+) -> None:
+    """It does not depend on the inner range itself, but where it is repeated the other stands before it."""
+    out, total = UOp.param(0, 3, F32), UOp.param(1, 3, F32)
+    i, k = UOp.range(3, 0), UOp.range(inner, 1)
+    first = out.index(i).store(UOp.const(F32, 5.0))
+    read = out.after(first).index(i).load()
+    second = total.index(i).store(read + k.cast(F32) if depends else read * 2.0)
+    body = UOp.sink(UOp.sink(first, second).end(i, k))
+    order = linearize(body)
+    around = loops_around(order)
+    assert around[second] == around[first] == (i, k)
+    given = [np.full(3, 9, np.float32), np.full(3, 9, np.float32)]
+    memory = [a.copy() for a in given]
+    run_program(body, {out: memory[0], total: memory[1]})
+    for got, want in zip(run_loops(body, given), memory, strict=True):
+        np.testing.assert_array_equal(got, want)

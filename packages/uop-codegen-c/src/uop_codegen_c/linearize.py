@@ -246,12 +246,20 @@ def _emit(chain: tuple[UOp, ...], blocks: dict[tuple[UOp, ...], list[UOp]], out:
 
 
 def _effect_homes(nest: Nest) -> dict[UOp, tuple[UOp, ...]]:
-    """What an END repeats stands in its innermost loop, whether it depends on its ranges or not."""
+    """What an END repeats stands in its innermost loop, whether it depends on its ranges or not;
+    so does what waits for it there.
+    """
     homes: dict[UOp, tuple[UOp, ...]] = {}
     for node in nest.order:
         if node.op is END:
             for e in (node.src[0], *effects(node)):
                 homes[e] = nest.chains[node.src[-1]]
+    deeper = {e: home for e, home in homes.items() if home != nest.chain(e)}
+    for node in nest.order if deeper else ():
+        if node.op is not END:
+            around = max((deeper[s] for s in node.src if s in deeper), key=len, default=())
+            if len(around) > len(homes.get(node, nest.chain(node))):
+                homes[node] = deeper[node] = around
     return homes
 
 
