@@ -101,6 +101,25 @@ def test_gather_and_scatter(device: str) -> None:
             )
 
 
+def test_written_by_name() -> None:
+    """Positions in tensors, as torch takes them."""
+    at, part = np.array([2, 0]), RNG.standard_normal((4, 2, 3))
+    for f in (
+        lambda x, y, at: x.index_fill(1, at, 2.5) + y.sum(),
+        lambda x, y, at: x.index_copy(1, at, y),
+        lambda x, y, at: x.index_put((at, at), y[0], accumulate=False),
+        lambda x, y, at: x.index_put((at * 0, at), y[0], accumulate=True),
+        lambda x, y, at: x.index_put((x[:, 0, 0] > 0,), y[0, 0], accumulate=True),
+        lambda x, y, at: x.put(at, y[0, 0, :2], accumulate=True),
+        lambda x, y, at: x.masked_scatter(x < -0.9, y),
+        lambda x, y, at: x.select_scatter(y[:, 0], 1, -1),
+        lambda x, y, at: x.slice_scatter(y, 1, -3, None, 2),
+        lambda x, y, at: x[0].diagonal_scatter(y[0, 0], -1),
+    ):
+        compare(f, f, X, part, at)
+    compare(lambda y: y.diag_embed(-1, 0, 2), lambda y: y.diag_embed(-1, 0, 2), part)
+
+
 def test_masks_and_diagonals() -> None:
     for f in (
         lambda x, m: x.masked_fill(m, -1.5),
@@ -136,7 +155,16 @@ def test_sorting(device: str) -> None:
         lambda x: x.quantile(0.7, 0, interpolation="nearest"),
     ):
         compare(f, f, LINE, device=device)
+    for f in (lambda x: x.mode(), lambda x: x.mode(0, keepdim=True)):
+        compare(f, f, LINE[:16].round(), device=device)
     nan = np.where(np.arange(90) % 17 == 5, np.nan, LINE)
+    for f in (
+        lambda x: x.nanmedian(),
+        lambda x: x.nanmedian(0),
+        lambda x: x.nanquantile(0.3),
+        lambda x: x.nanquantile(0.7, 0, True, interpolation="nearest"),
+    ):
+        compare(f, f, nan[:40], device=device)
     for f in (
         lambda x: x.sort(),
         lambda x: x.sort(descending=True),
@@ -162,6 +190,8 @@ def test_search_and_distinct_elements() -> None:
             values,
         )
     for f, given in (
+        (lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), AT),
+        (lambda x: x.unique_consecutive(return_counts=True, dim=1), AT[:, :, 0].repeat(2, 1)),
         (lambda x: x.unique(return_inverse=True, return_counts=True), AT),
         (lambda x: x.unique(return_counts=True, dim=0), AT[:, :, 0].repeat(2, 0)),
         (lambda x: x.bincount(), AT.reshape(-1)),
@@ -188,6 +218,11 @@ def test_search_and_distinct_elements() -> None:
         lambda x, at: x.kthvalue(0),
         lambda x, at: x.quantile(1.5),
         lambda x, at: x.masked_select(at),
+        lambda x, at: x.index_copy(0, at[0, 0], x),
+        lambda x, at: x.index_fill(0, at, 1.0),
+        lambda x, at: x.select_scatter(x, 0, 0),
+        lambda x, at: x.diagonal_scatter(x),
+        lambda x, at: x.diag_embed(0, 1, 1),
         lambda x, at: x.diag(),
         lambda x, at: (at.reshape(-1) - 3).bincount(),
     ],

@@ -129,7 +129,20 @@ METHODS = [
     by_name("matrix_power", normal(2, 3, 3), n=3),
     by_name("trace", normal(3, 3)),
     by_name("cross", normal(2, 3), normal(2, 3), axis=1),
-]
+    by_name("cov", normal(3, 5)),
+    by_name("cov", normal(5), correction=0),
+    by_name("corrcoef", normal(3, 5)),
+    by_name("sinc", normal(*X)),
+    by_name("ldexp", normal(*X), normal(4)),
+    *(by_name(n, RNG.integers(-40, 40, X), RNG.integers(-40, 40, 4)) for n in ("gcd", "lcm")),
+    *(
+        pytest.param(
+            lambda x, y, n=n: getattr(x, n)(y, axis=0), lambda x, y, n=n: getattr(torch, n)(x, y, dim=0),
+            (normal(*X), normal(3)), id=n,
+        )
+        for n in ("trapezoid", "cumulative_trapezoid")
+    ),
+]  # fmt: skip
 
 ACTIVATIONS = [
     *(
@@ -169,6 +182,14 @@ LOSSES = [
         ("margin_ranking_loss", (normal(3), normal(3), SIGNS), {"margin": 0.2}),
         ("cosine_embedding_loss", (normal(*X), normal(*X), SIGNS), {"margin": -0.3}),
         ("triplet_margin_loss", (normal(*X), normal(*X), normal(*X)), {"swap": True}),
+        ("triplet_margin_with_distance_loss", (normal(*X), normal(*X), normal(*X)), {"swap": True}),
+        ("multi_margin_loss", (normal(3, 4), CLASSES[:, 1]), {"p": 2, "margin": 0.7}),
+        (
+            "multilabel_margin_loss",
+            (normal(3, 4), np.array([[1, 3, -1, 0], [-1, 0, 0, 0], [3, 2, 1, 0]])),
+            {},
+        ),
+        ("multilabel_soft_margin_loss", (normal(*X), chance(*X).round()), {}),
         ("nll_loss", (normal(3, 4, 2), CLASSES), {}),
         ("cross_entropy", (normal(3, 4, 2), CLASSES), {}),
         ("cross_entropy", (normal(3, 4, 2), CLASSES), {"label_smoothing": 0.2}),
@@ -185,6 +206,7 @@ NORMS = [
     functional("group_norm", normal(3, 4, 5), num_groups=2),
     functional("instance_norm", normal(3, 4, 5)),
     functional("normalize", normal(3, 4, 5)),
+    functional("local_response_norm", normal(2, 4, 5), size=2, alpha=0.4, k=1.5),
     functional("normalize", normal(3, 4, 5), p=3.0, axis=2),
     functional("cosine_similarity", normal(3, 4, 5), normal(4, 5)),
     functional("pairwise_distance", normal(3, 4), normal(3, 4)),
@@ -198,6 +220,17 @@ NORMS = [
 @pytest.mark.parametrize(("ours", "theirs", "arrays"), [*METHODS, *ACTIVATIONS, *NORMS])
 def test_values_and_gradients(ours: Call, theirs: Call, arrays: tuple[Array, ...]) -> None:
     compare(ours, theirs, arrays)
+
+
+def test_without_gradients() -> None:
+    x, y = normal(*X), normal(*X)
+    x[0], y[1] = 0, np.nan
+    for name in ("nextafter", "heaviside"):
+        wanted = getattr(torch.tensor(x), name)(torch.tensor(y)).numpy()
+        np.testing.assert_array_equal(getattr(Tensor(x), name)(Tensor(y)).numpy(), wanted)
+    for options in ((5,), (4, -1, 2)):
+        found = Tensor(x).histc(*options).numpy()
+        np.testing.assert_array_equal(found, torch.tensor(x).histc(*options).numpy())
 
 
 def test_hardsigmoid() -> None:

@@ -256,6 +256,27 @@ def test_nearest_elements_are_torchs_for_many_sizes() -> None:
             np.testing.assert_array_equal(found, F.interpolate(torch.tensor(x), new, mode=mode).numpy())
 
 
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample(padding: str, corners: bool) -> None:
+    """The sum of the grid is added, on which the nearest elements do not depend."""
+    for shape in ((2, 3, 4, 5), (2, 1, 2, 3, 2)):
+        grid = 1.4 * normal((2, *[2] * (len(shape) - 2), len(shape) - 2), 1)
+        for mode in ("bilinear", "nearest"):
+            compare(
+                lambda x, g, m=mode: x.grid_sample(g, m, padding, corners) + g.sum(),
+                lambda x, g, m=mode: F.grid_sample(x, g, m, padding, corners) + g.sum(),
+                normal(shape),
+                grid,
+            )
+        size = (2, 1, *shape[2:])
+        compare(
+            lambda t, s=size: t.affine_grid(s, corners),
+            lambda t, s=size: F.affine_grid(t, s, corners),
+            normal((2, len(shape) - 2, len(shape) - 1)),
+        )
+
+
 def test_pixels_and_channels() -> None:
     x = normal((2, 8, 2, 3))
     compare(lambda x: x.pixel_shuffle(2), lambda x: F.pixel_shuffle(x, 2), x)

@@ -267,7 +267,35 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     ],
     "pixel_shuffle": (lambda x: x.pixel_shuffle(2), [normal(1, 4, 2, 2)]),
     "pixel_unshuffle": (lambda x: x.pixel_unshuffle(2), [normal(1, 1, 4, 2)]),
+    "grid_sample": (lambda x, g: x.grid_sample(g * 0.5), [normal(1, 2, 3, 4), inside(1, 2, 2, 2)]),
+    "affine_grid": (lambda x: x.affine_grid((2, 1, 2, 3)), [normal(2, 2, 3)]),
+    # what is written
+    "index_fill": (lambda x, v: x.index_fill(1, [0, -1], v), [normal(2, 3), normal()]),
+    "index_copy": (lambda x, y: x.index_copy(1, [2, 0], y), [normal(2, 3), normal(2, 2)]),
+    "index_reduce": (lambda x, y: x.index_reduce(1, [2, 2], y, "amax"), [apart(2, 3), apart(2, 2) + 0.1]),
+    "index_put": [
+        (lambda x, y, a=a: x.index_put(([0, 1], [2, 1]), y, accumulate=a), [normal(2, 3), normal(2)])
+        for a in (False, True)
+    ],
+    "put": (lambda x, y: x.put([4, 4, 0], y, accumulate=True), [normal(2, 3), normal(3)]),
+    "masked_scatter": (lambda x, y: x.masked_scatter(MASK, y), [normal(2, 3), normal(5)]),
+    "select_scatter": (lambda x, y: x.select_scatter(y, 1, -1), [normal(2, 3), normal(2)]),
+    "slice_scatter": (lambda x, y: x.slice_scatter(y, 1, 0, None, 2), [normal(2, 3), normal(2, 2)]),
+    "diagonal_scatter": (lambda x, y: x.diagonal_scatter(y, 1), [normal(2, 3), normal(2)]),
+    "diag_embed": of("diag_embed", normal(2, 3), offset=1, axis1=0),
+    # places of the order, and distributions
+    "nanmedian": of("nanmedian", apart(5)),
+    "nanquantile": of("nanquantile", apart(5), q=0.3),
+    "mode": (lambda x: x.mode()[0], [apart(2, 3)]),
+    "cov": (lambda x: x.cov(aweights=Tensor([1.0, 2.0, 1.0])), [normal(2, 3)]),
+    "corrcoef": of("corrcoef", normal(2, 4)),
+    "trapezoid": of("trapezoid", normal(2, 3), normal(3)),
+    "trapz": of("trapz", normal(2, 3), normal(3)),
+    "cumulative_trapezoid": of("cumulative_trapezoid", normal(2, 3), normal(3)),
+    "ldexp": of("ldexp", normal(3), normal(3)),
+    "sinc": of("sinc", inside(4)),
     # norms
+    "local_response_norm": of("local_response_norm", normal(1, 4, 2), size=3, alpha=0.5),
     "layer_norm": (lambda x, w: x.layer_norm(3, w), [normal(2, 3), normal(3)]),
     "rms_norm": (lambda x, w: x.rms_norm(3, w), [normal(2, 3), normal(3)]),
     "group_norm": (lambda x, w: x.group_norm(2, w), [normal(2, 4, 3), normal(4)]),
@@ -301,6 +329,13 @@ EXAMPLES: dict[str, Example | list[Example]] = {
         lambda x, y: x.cosine_embedding_loss(y, Tensor(SIGNS)), [normal(4, 3), normal(4, 3)],
     ),
     "triplet_margin_loss": of("triplet_margin_loss", normal(4, 3), normal(4, 3), normal(4, 3)),
+    "triplet_margin_with_distance_loss": (
+        lambda x, y, z: x.triplet_margin_with_distance_loss(y, z, distance_function=lambda a, b: (a - b).square().sum(-1)),
+        [normal(4, 3), normal(4, 3), normal(4, 3)],
+    ),
+    "multi_margin_loss": (lambda x: x.multi_margin_loss(Tensor(CLASSES), p=2), [apart(3, 4)]),
+    "multilabel_margin_loss": (lambda x: x.multilabel_margin_loss(Tensor([[2, 0, -1], [-1, 1, 1]])), [apart(2, 3)]),
+    "multilabel_soft_margin_loss": (lambda x: x.multilabel_soft_margin_loss(Tensor(MASK)), [normal(2, 3)]),
     # the same value
     "clone": of("clone", normal(3)),
     "contiguous": of("contiguous", normal(3)),
@@ -318,15 +353,15 @@ NONE = {
     "new tensors": (
         "full zeros ones empty new_zeros new_ones new_full zeros_like empty_like ones_like full_like from_numpy as_tensor arange linspace logspace eye "
         "rand uniform randn normal randint rand_like randn_like randint_like bernoulli scaled_uniform glorot_uniform "
-        "kaiming_uniform kaiming_normal from_dlpack manual_seed randperm multinomial"
+        "kaiming_uniform kaiming_normal from_dlpack manual_seed randperm multinomial exponential trunc_normal"
     ),
     "of bits, truths and positions": (
         "bitcast eq ne lt le gt ge not_equal less less_equal greater greater_equal "
         "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift "
         "logical_and logical_or logical_xor logical_not isfinite isclose isnan isinf signbit any all argmax argmin "
-        "equal allclose count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique bincount"
+        "equal allclose count_nonzero nonzero argwhere one_hot argsort searchsorted bucketize unique unique_consecutive bincount histc gcd lcm"
     ),
-    "zero almost everywhere": "sign sgn floor ceil round trunc floor_divide",
+    "zero almost everywhere": "sign sgn floor ceil round trunc floor_divide heaviside nextafter",
     "narrower than what central differences need": "float half bfloat16 short int long bool",
 }
 

@@ -315,3 +315,71 @@ def test_one_variance_a_row() -> None:
     three = Tensor(np.concatenate([x, x[:, :1]], 1))
     found = three.gaussian_nll_loss(0.0, Tensor(v), reduction="none")
     np.testing.assert_allclose(found.numpy()[:, :2], wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_margins_between_classes(p: int) -> None:
+    x, at, weight = normal(3, 4), np.array([2, 0, 3]), chance(4)
+    far = np.maximum(0.8 - np.take_along_axis(x, at[:, None], 1) + x, 0) ** p
+    far[np.arange(3), at] = 0
+    wanted = weight[at] * far.sum(1) / 4
+    for reduction, value in (("none", wanted), ("sum", wanted.sum()), ("mean", wanted.mean())):
+        found = Tensor(x).multi_margin_loss(Tensor(at), p, 0.8, Tensor(weight), reduction)
+        np.testing.assert_allclose(found.numpy(), value, rtol=1e-12)
+    one = Tensor(x[1]).multi_margin_loss(Tensor(at[1]), p, 0.8)
+    np.testing.assert_allclose(one.item(), far[1].sum() / 4, rtol=1e-12)
+
+
+def test_margins_between_labels() -> None:
+    x, labels = normal(3, 4), [[2, 0], [], [1, 3, 0]]
+    at = np.array([[2, 0, -1, 1], [-1, 3, 3, 3], [1, 3, 0, -1]])
+    wanted = np.array(
+        [
+            sum(max(0, 1 - row[y] + row[i]) for y in own for i in range(4) if i not in own) / 4
+            for row, own in zip(x, labels, strict=True)
+        ]
+    )
+    for reduction, value in (("none", wanted), ("sum", wanted.sum()), ("mean", wanted.mean())):
+        found = Tensor(x).multilabel_margin_loss(Tensor(at), reduction)
+        np.testing.assert_allclose(found.numpy(), value, rtol=1e-12)
+    truth, weight = chance(3, 4).round(), chance(4)
+    wanted = (weight * (truth * softplus(-x) + (1 - truth) * softplus(x))).mean(1)
+    found = Tensor(x).multilabel_soft_margin_loss(Tensor(truth), Tensor(weight), "none")
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+
+
+def test_margins_of_a_distance_of_ones_own() -> None:
+    x, y, z = normal(3, 4), normal(3, 4), normal(3, 4)
+
+    def apart(a: Array, b: Array) -> Array:
+        total: Array = abs(a - b).sum(1)
+        return total
+
+    wanted = np.maximum(apart(x, y) - np.minimum(apart(x, z), apart(y, z)) + 1, 0)
+    found = Tensor(x).triplet_margin_with_distance_loss(
+        Tensor(y), Tensor(z), distance_function=lambda a, b: (a - b).abs().sum(1), swap=True, reduction="none"
+    )
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+    same = Tensor(x).triplet_margin_with_distance_loss(Tensor(y), Tensor(z))
+    np.testing.assert_array_equal(same.numpy(), Tensor(x).triplet_margin_loss(Tensor(y), Tensor(z)).numpy())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda x, at: x.multi_margin_loss(at, p=3), "multi_margin_loss: p=3"),
+        (lambda x, at: x.multi_margin_loss(at[:1]), r"multi_margin_loss: targets of shape \(1,\)"),
+        (
+            lambda x, at: x.multi_margin_loss(at.float()),
+            "multi_margin_loss: scores of shape .* targets of f32",
+        ),
+        (lambda x, at: x.multi_margin_loss(at, weight=x), "no vector of 3 elements"),
+        (lambda x, at: x.unsqueeze(0).multilabel_margin_loss(at), "multilabel_margin_loss: scores of shape"),
+        (lambda x, at: x.multilabel_margin_loss(at), r"multilabel_margin_loss: targets of shape \(2,\)"),
+        (lambda x, at: x.sum().multilabel_soft_margin_loss(1.0), r"scores of shape \(\)"),
+        (lambda x, at: x.multi_margin_loss(at, reduction="most"), "multi_margin_loss: reduction='most'"),
+    ],
+)
+def test_margins_that_do_not_fit(wrong: Callable[[Tensor, Tensor], object], message: str) -> None:
+    with pytest.raises(TensorError, match=message):
+        wrong(Tensor.zeros(2, 3), Tensor([0, 1]))

@@ -106,6 +106,16 @@ def test_running_statistics_within_jit() -> None:
     np.testing.assert_allclose(mean.numpy(), want, rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_local_response(size: int) -> None:
+    wanted = np.empty_like(X)
+    for c in range(X.shape[1]):
+        near = X[:, max(c - size // 2, 0) : c + (size - 1) // 2 + 1]
+        wanted[:, c] = X[:, c] / (1.5 + 0.4 * (near * near).sum(1) / size) ** 0.6
+    found = Tensor(X).local_response_norm(size, alpha=0.4, beta=0.6, k=1.5)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+
+
 def test_zeros_stay() -> None:
     assert Tensor([[0.0, 0.0]]).normalize().tolist() == [[0.0, 0.0]]
     assert Tensor([[2.0, 2.0]]).layer_norm(2).tolist() == [[0.0, 0.0]]
@@ -123,6 +133,8 @@ def test_errors() -> None:
         (lambda: t.group_norm(3), "3 groups of 4 channels"),
         (lambda: t.group_norm(2, Tensor([1.0])), "group_norm: a parameter of shape"),
         (lambda: t[0, 0, 0].instance_norm(), "axis 1 has the channels"),
+        (lambda: t.local_response_norm(0), "local_response_norm: 0 neighbours"),
+        (lambda: t[0, 0].local_response_norm(2), r"in a tensor of shape \(2, 5\)"),
         (lambda: t.batch_norm(None, None), "give both, or training=True"),
         (lambda: t[:1, :, :1, :1].batch_norm(None, None, training=True), "1 elements a channel"),
         (lambda: t.batchnorm(None, None, Tensor([1.0, 2.0]), Tensor(1.0)), "batchnorm: a tensor of shape"),

@@ -195,6 +195,23 @@ def test_initial_weights() -> None:
     assert Tensor.glorot_uniform(3, 4, dtype=dtypes.f64, requires_grad=True).requires_grad
 
 
+def test_exponential_and_truncated_normal() -> None:
+    x = Tensor.exponential(N, lambd=2.0).numpy()
+    assert x.min() >= 0
+    assert distance(x, lambda v: 1 - np.exp(-2 * v)) < 1.63
+    mean, std, low, high = 1.0, 2.0, -1.5, 2.5
+    ends = normal_distribution((np.array([low, high]) - mean) / std)
+    for dtype in (dtypes.f32, dtypes.f16):
+        x = Tensor.trunc_normal((N,), mean=mean, std=std, a=low, b=high, dtype=dtype).numpy()
+        assert x.dtype == dtype.numpy
+        assert ((x >= low) & (x <= high)).all()
+    x = Tensor.trunc_normal(N, mean=mean, std=std, a=low, b=high, dtype=dtypes.f64).numpy()
+    share = lambda v: (normal_distribution((v - mean) / std) - ends[0]) / (ends[1] - ends[0])
+    assert distance(x, share) < 1.63
+    assert Tensor.trunc_normal(2, 3, requires_grad=True).requires_grad
+    assert Tensor.exponential(0, 2).shape == (0, 2)
+
+
 def test_bernoulli() -> None:
     p = np.array([0.0, 0.25, 1.0, np.nan])
     found = Tensor(np.broadcast_to(p, (N, 4)).copy()).bernoulli()
@@ -293,6 +310,9 @@ def test_a_trace_that_fails_draws_nothing() -> None:
         (lambda: Tensor([1.0]).dropout(1.5), "dropout: p=1.5"),
         (lambda: Tensor([1.0]).dropout(math.nan), "dropout: p=nan"),
         (lambda: Tensor.glorot_uniform(), r"glorot_uniform: shape \(\)"),
+        (lambda: Tensor.exponential(2, lambd=0.0), "exponential: lambd=0.0"),
+        (lambda: Tensor.trunc_normal(2, std=0.0), "trunc_normal: std=0.0"),
+        (lambda: Tensor.trunc_normal(2, a=1.0, b=1.0), "trunc_normal: std=1.0, a=1.0, b=1.0"),
         (lambda: Tensor.kaiming_normal(), r"kaiming_normal: shape \(\)"),
         (lambda: manual_seed(2**64), "manual_seed: 18446744073709551616"),
         (lambda: manual_seed(1.5), "manual_seed: 1.5"),  # type: ignore[arg-type]  # the mistake

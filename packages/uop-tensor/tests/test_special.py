@@ -234,6 +234,48 @@ def test_second_derivatives() -> None:
         np.testing.assert_allclose(first.sum().gradient(t)[0].numpy(), wanted, rtol=1e-11)
 
 
+INTEGERS = [d for d in dtypes.all if d.is_int and d is not dtypes.index]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_common_divisors(dtype: DType) -> None:
+    """Of random numbers, those that take most steps, and the greatest."""
+    low, high = int(dtype.min), int(dtype.max)
+    x, y = (np.array([RNG.integers(low, high, dtype=dtype.numpy) for _ in range(30)]) for _ in range(2))
+    a, b = 1, 1
+    while a + b <= high:
+        a, b = b, a + b
+    x[:6], y[:6] = [a, b, 0, 0, high, 12], [b, a, 5, 0, high, 18]
+    found = Tensor(x).gcd(Tensor(y))
+    np.testing.assert_array_equal(found.numpy(), np.gcd(x, y), strict=True)
+    x, y = x % 11, y % 11
+    np.testing.assert_array_equal(Tensor(x).lcm(Tensor(y)).numpy(), np.lcm(x, y), strict=True)
+    assert Tensor([8], dtype=dtype).gcd(12).tolist() == [4]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_next_number(dtype: Any) -> None:
+    ends = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny]
+    x, y = np.meshgrid(np.array(ends, dtype), np.array(ends, dtype))
+    with np.errstate(all="ignore"):
+        wanted = np.nextafter(x, y)
+    found = Tensor(x).nextafter(Tensor(y)).numpy()
+    np.testing.assert_array_equal(found, wanted, strict=True)
+    zeros = (found == 0) & (x != y)
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
+
+
+def test_steps_scales_and_sinc() -> None:
+    x = np.array([-2.0, -0.0, 0.0, 3.0, np.nan, np.inf])
+    np.testing.assert_array_equal(Tensor(x).heaviside(0.5).numpy(), np.heaviside(x, 0.5))
+    assert Tensor([-1, 0, 2]).heaviside(Tensor([5, 6, 7])).tolist() == [0, 6, 1]
+    y = RNG.normal(0, 3, 20)
+    np.testing.assert_allclose(Tensor(y).sinc().numpy(), np.sinc(y), rtol=1e-13, atol=1e-16)
+    assert Tensor([0.0]).sinc().tolist() == [1]
+    powers = RNG.integers(-9, 9, 20)
+    np.testing.assert_array_equal(Tensor(y).ldexp(Tensor(powers)).numpy(), np.ldexp(y, powers))
+
+
 def test_dtypes_and_errors() -> None:
     assert Tensor([1, 2]).erf().dtype is dtypes.f32
     assert Tensor([True]).atan2(Tensor([1])).dtype is dtypes.f32
@@ -244,3 +286,11 @@ def test_dtypes_and_errors() -> None:
     )
     with pytest.raises(TensorError, match="do not broadcast"):
         Tensor([1.0, 2.0]).atan2(Tensor([1.0, 2.0, 3.0]))
+    wrongs: list[tuple[Callable[[], Tensor], str]] = [
+        (lambda: Tensor([1.0]).gcd(2), "gcd: operands of dtype f32"),
+        (lambda: Tensor([True]).lcm(Tensor([False])), "lcm: operands of dtype bool"),
+        (lambda: Tensor([True]).heaviside(Tensor([True])), "heaviside: operands of dtype bool"),
+    ]
+    for wrong, message in wrongs:
+        with pytest.raises(TensorError, match=message):
+            wrong()

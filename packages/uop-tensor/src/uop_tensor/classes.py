@@ -12,17 +12,17 @@ import numpy.typing as npt
 from uop_ir import Ops, UOp
 
 from . import compose, shapes
+from .distribution import Distribution
 from .errors import TensorError
 from .graph import detach, fold, shape_of
 from .picking import one_hot
 from .promotion import accumulator, as_float
-from .statistics import Statistics
 from .value import Operand, device_beside, strong
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
-class Classes(Statistics):
+class Classes(Distribution):
     """Scores have an axis of classes. Targets have the other axes, in their order, and name a class each.
 
     `axis` says which one it is. By default it is the one that fits the targets, the last or, as in torch,

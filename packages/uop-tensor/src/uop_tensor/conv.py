@@ -10,8 +10,8 @@ from uop_ir import UOp
 from .convolve import convolve, deconvolve
 from .errors import TensorError
 from .graph import shape_of, stored
-from .ordering import Ordering
 from .promotion import promote, refuse_bool
+from .ranks import Ranks
 from .shapes import integers
 from .windows import Sizes
 
@@ -19,7 +19,7 @@ from .windows import Sizes
 Each: TypeAlias = "int | Sequence[int]"
 
 
-class Convolution(Ordering):
+class Convolution(Ranks):
     """A tensor is (batch, channels, *space), or without the batch;
     f16 and bf16 are summed in f32 and rounded once.
 

@@ -14,8 +14,8 @@ from .creation import lower
 from .errors import TensorError
 from .graph import detach, fold
 from .promotion import accumulator, promote, refuse_bool
-from .resize import Resizing
 from .value import Operand, device_beside, strong
+from .warping import Warping
 
 
 def matmul(x: UOp, y: UOp) -> UOp:
@@ -45,7 +45,7 @@ def matmul(x: UOp, y: UOp) -> UOp:
     return fold(product, Ops.ADD, (product.ndim - 1,)).cast(dtype)
 
 
-class Functional(Resizing):
+class Functional(Warping):
     """Tensors of f16 and bf16 are normalized in f32 and rounded once."""
 
     def matmul(self, other: Operand) -> Self:

@@ -5,7 +5,6 @@ with folds of what meets in one place, and take. Week 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from .errors import TensorError
 from .graph import broadcast_to, detach, known_device, shape_of, with_gradient_of
 from .indexing import as_value
 from .masks import Masks
-from .picking import grouped, picked, picked_along, replaced_along
+from .picking import added, grouped, picked, picked_along, replaced_along
 from .promotion import accumulator, promote, refuse_bool
 from .selection import checked, device_positions, host_positions
 from .value import Value
@@ -59,12 +58,7 @@ class Gather(Masks):
     def index_select(self, axis: int, index: Positions) -> Self:
         """The elements at the positions of a vector along an axis."""
         at = shapes.one_axis("index_select", self.ndim, axis)
-        positions = self._positions("index_select", index, at)
-        if positions.ndim > 1:
-            raise TensorError(
-                f"index_select: positions of shape {positions.shape}", remedy="one axis at most; use take"
-            )
-        return self._of(picked(self.uop, positions if positions.ndim else positions.reshape((1,)), at))
+        return self._of(picked(self.uop, self._vector("index_select", index, at), at))
 
     def take_along_axis(self, indices: Positions, axis: int | None = -1) -> Self:
         """`gather`, but all axes other than `axis` (None: all as one) broadcast."""
@@ -163,18 +157,31 @@ class Gather(Masks):
         """This tensor with `alpha * source` added to the elements
         at the positions of a vector along an axis.
         """
-        at = shapes.one_axis("index_add", self.ndim, axis)
-        positions = self._positions("index_add", index, at)
-        wanted = (*self.shape[:at], prod(shape_of(positions)), *self.shape[at + 1 :])
-        if positions.ndim > 1 or source.shape != wanted:
-            raise TensorError(
-                f"index_add: {source.shape} at positions of shape {positions.shape} of axis {at} of {self.shape}",
-                remedy=f"positions are a vector, and the source has the shape {wanted}",
-            )
-        positions = broadcast_to(positions.reshape((wanted[at],) + (1,) * (self.ndim - at - 1)), wanted)
-        values = _castable("index_add", source.uop, self.dtype)
+        at, positions, values = self._parts("index_add", axis, index, source)
+        positions = broadcast_to(
+            positions.reshape((*positions.shape, *(1,) * (self.ndim - at - 1))), values.shape
+        )
         scaled = values if alpha == 1 else values * as_value(values, alpha)
-        return self._of(_sum(self.uop, positions, scaled, at, True))
+        return self._of(added(self.uop, positions, scaled, at))
+
+    def _parts(self, method: str, axis: int, index: Positions, source: Self) -> tuple[int, UOp, UOp]:
+        """The axis, a vector of positions along it, and the values for them, in this tensor's dtype."""
+        at = shapes.one_axis(method, self.ndim, axis)
+        positions = self._vector(method, index, at)
+        wanted = (*self.shape[:at], *shape_of(positions), *self.shape[at + 1 :])
+        if source.shape != wanted:
+            raise TensorError(
+                f"{method}: {source.shape} at positions of shape {positions.shape} of axis {at} of {self.shape}",
+                remedy=f"the source has the shape {wanted}",
+            )
+        return at, positions, castable(method, source.uop, self.dtype)
+
+    def _vector(self, method: str, index: Positions, axis: int) -> UOp:
+        """A vector of positions along an axis; one alone is one of one element."""
+        positions = self._positions(method, index, axis)
+        if positions.ndim > 1:
+            raise TensorError(f"{method}: positions of shape {positions.shape}", remedy="give a vector")
+        return positions if positions.ndim else positions.reshape((1,))
 
     def _positions(self, method: str, given: Positions, axis: int) -> UOp:
         """Positions along an axis as a node, from 0 where they are in range."""
@@ -196,7 +203,7 @@ class Gather(Masks):
         positions = self._positions(method, index, at)
         _fits(method, positions, self.shape, "a tensor", at)
         if isinstance(src, Value):
-            values = _castable(method, src.uop, self.dtype)
+            values = castable(method, src.uop, self.dtype)
             _fits(method, positions, src.shape, "a source", None)
             values = values.shrink([(0, n) for n in positions.shape])
         else:
@@ -210,11 +217,11 @@ class Gather(Masks):
     def _reduced(
         self, method: str, axis: int, index: Positions, src: Self | Number, reduce: str, include_self: bool
     ) -> Self:
-        if reduce not in _REDUCE:
-            raise TensorError(f"{method}: reduce={reduce!r}", remedy=f"one of {', '.join(_REDUCE)}")
+        if reduce not in REDUCE:
+            raise TensorError(f"{method}: reduce={reduce!r}", remedy=f"one of {', '.join(REDUCE)}")
         refuse_bool(method, self.dtype)
         at, positions, values = self._scattered(method, axis, index, src)
-        return self._of(_REDUCE[reduce](self.uop, positions, values, at, include_self))
+        return self._of(REDUCE[reduce](self.uop, positions, values, at, include_self))
 
 
 def _fits(method: str, positions: UOp, shape: Sequence[int], of: str, axis: int | None) -> None:
@@ -230,7 +237,7 @@ def _fits(method: str, positions: UOp, shape: Sequence[int], of: str, axis: int 
         )
 
 
-def _castable(method: str, x: UOp, dtype: DType) -> UOp:
+def castable(method: str, x: UOp, dtype: DType) -> UOp:
     """What is written to a tensor, in its dtype. Raises TensorError where that is of a lower kind."""
     if promote(method, x.dtype, dtype) is not dtype:
         raise TensorError(f"{method}: {x.dtype} into a tensor of {dtype}", remedy="cast one of them")
@@ -238,13 +245,7 @@ def _castable(method: str, x: UOp, dtype: DType) -> UOp:
 
 
 def _sum(x: UOp, at: UOp, values: UOp, axis: int, include: bool) -> UOp:
-    # x - 0 keeps -0.0, which x + 0 does not: of floats, the negated values are subtracted
-    negated = -values if x.dtype.is_float else values
-    total = grouped(Ops.ADD, negated, at, axis, shape_of(x)[axis])
-    start = x.cast(total.dtype)
-    if not include:
-        start = _number_sent(x, at, axis).eq(0).where(start, 0)
-    return (start - total if x.dtype.is_float else start + total).cast(x.dtype)
+    return added(x if include else _number_sent(x, at, axis).eq(0).where(x, 0), at, values, axis)
 
 
 def _prod(x: UOp, at: UOp, values: UOp, axis: int, include: bool) -> UOp:
@@ -291,7 +292,7 @@ def _amin(x: UOp, at: UOp, values: UOp, axis: int, include: bool) -> UOp:
 
 #: By name: from the tensor, positions and values (of one shape), an axis, and whether old elements are folded
 #: too.
-_REDUCE: dict[str, Callable[[UOp, UOp, UOp, int, bool], UOp]] = {
+REDUCE: dict[str, Callable[[UOp, UOp, UOp, int, bool], UOp]] = {
     "sum": _sum,
     "prod": _prod,
     "mean": _mean,

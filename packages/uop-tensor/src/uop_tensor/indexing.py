@@ -14,7 +14,7 @@ from .gradient import RULES
 from .graph import broadcast_to, detach, known_device, shape_of, stored
 from .live import capture
 from .memory import numel
-from .picking import replaced
+from .picking import added, replaced
 from .promotion import DEFAULT, with_number
 from .selection import Item, as_items, is_mask, select
 from .value import Value, grad_enabled
@@ -91,9 +91,9 @@ def _number(dtype: DType, value: Number) -> UOp:
     return UOp.const(dtype, value != 0 if dtype is dtypes.bool else value)
 
 
-def written(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp:
-    """`x` with a value in the place of `x[items]`."""
-    masked = _masked(x, items, value)
+def written(x: UOp, items: tuple[Any, ...], value: UOp, *, accumulate: bool = False) -> UOp:
+    """`x` with a value in the place of `x[items]`, or added there."""
+    masked = None if accumulate else _masked(x, items, value)
     if masked is not None:
         return masked
     ground = stored(x)  # no movement op sees through it: the way back ends there
@@ -105,15 +105,23 @@ def written(x: UOp, items: tuple[Any, ...], value: UOp) -> UOp:
         view, place, at = found.view.substitute({ground: x}), found.place, found.at
         before, after = found.shape[:place], found.shape[place + at.ndim :]
         values = value.reshape((*before, numel(at.shape), *after))
-        rows = replaced(found._replace(view=view).rows, at.reshape((numel(at.shape),)), values, place)
-        value = found.of_rows(rows)
-    placed = _back(found.view, ground, value)
+        rows, at = found._replace(view=view).rows, at.reshape((numel(at.shape),))
+        if accumulate:
+            every = broadcast_to(at.reshape((*at.shape, *(1,) * len(after))), values.shape)
+            value = found.of_rows(added(rows, every, values, place))
+        else:
+            value = found.of_rows(replaced(rows, at, values, place))
+    elif accumulate:
+        value = found.view.substitute({ground: x}) + value
+    placed = put_back(found.view, ground, value)
     if numel(found.view.shape) == numel(x.shape):
         return placed
-    return _back(found.view, ground, broadcast_to(UOp.const(dtypes.bool, True), value.shape)).where(placed, x)
+    return put_back(found.view, ground, broadcast_to(UOp.const(dtypes.bool, True), value.shape)).where(
+        placed, x
+    )
 
 
-def _back(view: UOp, ground: UOp, value: UOp) -> UOp:
+def put_back(view: UOp, ground: UOp, value: UOp) -> UOp:
     """Each element of a value where that of a view came from,
     0 elsewhere: what the gradient of a view does.
     """

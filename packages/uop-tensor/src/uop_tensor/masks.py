@@ -106,10 +106,26 @@ class Masks(Indexing):
             return self.diagonal(diagonal)
         if self.ndim != 1:
             raise TensorError(f"diag: a tensor of shape {self.shape}", remedy="give a vector or a matrix")
-        (n,) = self.shape
-        x = self.uop.reshape((n, 1)).pad([(0, 0), (0, n)]).reshape((n * (n + 1),)).shrink([(0, n * n)])
-        above, below = max(diagonal, 0), max(-diagonal, 0)
-        return self._of(x.reshape((n, n)).pad([(below, above), (above, below)]))
+        return self.diag_embed(diagonal)
+
+    def diag_embed(self, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Self:
+        """Matrices of zeros that have the vectors of the last axis on a diagonal, along two new axes:
+        `diagonal` undone.
+        """
+        if self.ndim == 0:
+            raise TensorError("diag_embed: a tensor of shape ()", remedy="its last axis is the diagonals")
+        one, two = (shapes.one_axis("diag_embed", self.ndim + 1, a) for a in (axis1, axis2))
+        if one == two:
+            raise TensorError(f"diag_embed: axis {one} twice", remedy="name two axes")
+        *batch, n = self.shape
+        around = [(0, 0)] * len(batch)
+        whole = [(0, s) for s in batch]
+        # rows of n + 1 elements that begin with one of the diagonal, read as rows of n
+        x = self.uop.reshape((*batch, n, 1)).pad([*around, (0, 0), (0, n)]).reshape((*batch, n * (n + 1)))
+        x = x.shrink([*whole, (0, n * n)]).reshape((*batch, n, n))
+        above, below = max(offset, 0), max(-offset, 0)
+        x = x.pad([*around, (below, above), (above, below)])
+        return self._of(x).movedim((-2, -1), (one, two))
 
     def _mask(self, method: str, given: Value | Array) -> UOp:
         node = (

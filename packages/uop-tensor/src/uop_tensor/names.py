@@ -45,6 +45,7 @@ OF_METHOD: dict[str, dict[str, str]] = {
     "chunk": {"chunks": "count"},
     "empty": _SIZE,
     "expand": _SIZE,
+    "exponential": _SIZE,
     "flatten": {"start_dim": "start", "end_dim": "end"},
     "flip": {"dims": "axis"},
     "full": {**_SIZE, "fill_value": "value"},
@@ -73,6 +74,7 @@ OF_METHOD: dict[str, dict[str, str]] = {
     "tensor_split": {"indices_or_sections": "sections"},
     "tile": {"dims": "times"},
     "transpose": _TWO_AXES,
+    "trunc_normal": _SIZE,
     "unfold": {"dimension": "axis"},
     "zeros": _SIZE,
 }
@@ -81,8 +83,8 @@ OF_METHOD: dict[str, dict[str, str]] = {
 # fmt: off
 OF_SCALARS = frozenset({
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax",
-    "cummin", "cumprod", "cumsum", "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max",
-    "mean", "median", "min", "nanmean", "nansum", "norm", "prod", "softmax", "softmin", "sort", "squeeze",
+    "cummin", "cumprod", "cumsum", "index_fill", "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max",
+    "mean", "median", "min", "mode", "nanmean", "nanmedian", "nansum", "norm", "prod", "softmax", "softmin", "sort", "squeeze",
     "std", "std_mean", "sum", "topk", "var", "var_mean",
 })
 # fmt: on

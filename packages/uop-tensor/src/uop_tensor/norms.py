@@ -13,11 +13,11 @@ from uop_ir import DType, Ops, UOp
 from . import shapes
 from .errors import TensorError
 from .graph import detach, fold, shape_of
-from .losses import Losses
+from .margins import Margins
 from .promotion import accumulator, as_float
 
 
-class Norms(Losses):
+class Norms(Margins):
     """f16 and bf16 are normalized in f32 and rounded once; `weight` and `bias` then scale and shift."""
 
     def layernorm(
@@ -142,6 +142,21 @@ class Norms(Losses):
         dtype = as_float(self.dtype)
         x = self._of(self.uop.cast(accumulator(dtype)))
         return (x / x.norm(p, axis, keepdim=True).maximum(eps)).cast(dtype)
+
+    def local_response_norm(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Self:
+        """x / (k + alpha * m)**beta, m the mean of the squares of `size` neighbours along the channels (axis
+        1), zeros beyond them (Krizhevsky et al., 2012).
+        """
+        if self.ndim < 3 or size < 1:
+            raise TensorError(
+                f"local_response_norm: {size} neighbours in a tensor of shape {self.shape}",
+                remedy="at least 1, and (batch, channels, *space)",
+            )
+        dtype = as_float(self.dtype)
+        x = self._of(self.uop.cast(accumulator(dtype)))
+        around = [(0, 0), (size // 2, (size - 1) // 2), *[(0, 0)] * (self.ndim - 2)]
+        mean = x.square().pad(around).unfold(1, size, 1).mean(-1) if self.shape[1] else x
+        return (x / (mean * alpha + k) ** beta).cast(dtype)
 
     def _last_axes(self, method: str, sizes: int | Sequence[int]) -> tuple[int, ...]:
         wanted = shapes.integers(method, sizes if isinstance(sizes, Sequence) else (sizes,))

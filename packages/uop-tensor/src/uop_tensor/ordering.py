@@ -1,10 +1,7 @@
-"""The order of elements: sort, topk, median, quantile,
-search in what is sorted, distinct elements. Week 5.
-"""
+"""The order of elements: sort, topk, search in what is sorted, distinct elements. Week 5."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
@@ -12,18 +9,18 @@ import numpy as np
 from uop_ir import Ops, UOp, dtypes
 
 from . import compose, shapes
-from .data import Array, Number, from_array
+from .data import Array, from_array
 from .errors import TensorError
-from .gather import Gather
 from .graph import broadcast_to, known_device, shape_of
 from .picking import grouped, picked, picked_along, wrapped
-from .promotion import DEFAULT, accumulator, as_float, promote
+from .promotion import DEFAULT, promote
 from .sorting import order
-from .value import Operand, Value, device_beside, strong
+from .value import Operand, device_beside, strong
 from .windows import cut
+from .writing import Writing
 
 
-class Ordering(Gather):
+class Ordering(Writing):
     """NaN is greater than all other elements. What is sorted takes its gradient to where it came from.
 
     To sort n elements costs n log(n)^2 comparisons.
@@ -55,88 +52,6 @@ class Ordering(Gather):
         found = order(self.uop, at, largest)
         found = cut(found, at, 0, k)
         return self._of(picked_along(self.uop, found, at)), self._of(found.cast(dtypes.i64))
-
-    def kthvalue(self, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Self, Self]:
-        """The element that is the k-th of the sorted ones,
-        counted from 1, and the position (i64) that it had.
-        """
-        at = shapes.one_axis("kthvalue", self.ndim, axis)
-        if not 1 <= k <= self.shape[at]:
-            raise TensorError(
-                f"kthvalue: number {k} along an axis of size {self.shape[at]}", remedy="counted from 1"
-            )
-        place = broadcast_to(UOp.const(dtypes.u32, k - 1), (*self.shape[:at], 1, *self.shape[at + 1 :]))
-        return self._ranked(order(self.uop, at, False), place, at, keepdim)
-
-    def median(self, axis: int | None = None, keepdim: bool = False) -> Self | tuple[Self, Self]:
-        """The middle element, the lower of two; NaN where there is one.
-        Along an axis, with the position it had.
-
-        `quantile(0.5)` is the mean of the middle two.
-        """
-        self._nonempty("median", axis)
-        x = self.reshape(-1) if axis is None else self
-        at = shapes.one_axis("median", x.ndim, 0 if axis is None else axis)
-        size = x.shape[at]
-        found = order(x.uop, at, False)
-        last = cut(picked_along(x.uop, found, at), at, size - 1, size)
-        place = compose.is_nan(last).where(UOp.const(dtypes.u32, size - 1), (size - 1) // 2)
-        values, indices = x._ranked(found, place, at, keepdim)
-        if axis is not None:
-            return values, indices
-        return values.reshape((1,) * self.ndim) if keepdim else values
-
-    def _ranked(self, found: UOp, place: UOp, axis: int, keepdim: bool) -> tuple[Self, Self]:
-        """The elements that come in some place of the order along an axis, and their positions."""
-        position = picked_along(found, place, axis)
-        value = picked_along(self.uop, position, axis)
-        shape = position.shape if keepdim else (*position.shape[:axis], *position.shape[axis + 1 :])
-        return self._of(value.reshape(shape)), self._of(position.reshape(shape).cast(dtypes.i64))
-
-    def quantile(
-        self,
-        q: Number | Sequence[float] | Array | Value,
-        axis: int | None = None,
-        keepdim: bool = False,
-        interpolation: str = "linear",
-    ) -> Self:
-        """What a part `q` (0 to 1) of the elements along an axis (None:
-        of all) is below; NaN where there is one.
-
-        Several `q` make an axis in front; those in a tensor are read. Between two elements, `interpolation`
-        is "linear", "lower", "higher", "midpoint" or "nearest" (halves to the even one). Integers are
-        computed as f32.
-        """
-        parts = np.asarray(q._data("quantile") if isinstance(q, Value) else q, np.float64)
-        if parts.ndim > 1 or not ((parts >= 0) & (parts <= 1)).all():
-            raise TensorError(
-                f"quantile: q={parts.tolist()}", remedy="a number from 0 to 1, or a vector of them"
-            )
-        if interpolation not in _BETWEEN:
-            raise TensorError(
-                f"quantile: interpolation={interpolation!r}", remedy=f"one of {', '.join(_BETWEEN)}"
-            )
-        self._nonempty("quantile", axis)
-        x = self.reshape(-1) if axis is None else self
-        at = shapes.one_axis("quantile", x.ndim, 0 if axis is None else axis)
-        size = x.shape[at]
-        dtype = as_float(self.dtype)
-        node = x.uop.cast(dtype)
-        ordered = picked_along(node, order(node, at, False), at).cast(accumulator(dtype))
-        place = parts.reshape(-1) * (size - 1)
-        below = np.floor(place)
-        home = known_device(self.uop)
-        low, high, last = (
-            picked(ordered, from_array(np.asarray(p, np.int32), home), at)
-            for p in (below, np.minimum(below + 1, size - 1), np.full(len(place), size - 1))
-        )
-        along = (len(place),) + (1,) * (x.ndim - at - 1)
-        weight = from_array(_BETWEEN[interpolation](place), home).reshape(along).cast(low.dtype)
-        out = weight.eq(0).where(low, compose.lerp(low, high, weight))  # an infinity less itself is none
-        out = compose.is_nan(last).where(last, out).permute([at, *(a for a in range(x.ndim) if a != at)])
-        kept = [1] * self.ndim if axis is None else [1 if a == at else s for a, s in enumerate(self.shape)]
-        shape = kept if keepdim else out.shape[1:]
-        return self._of(out.cast(dtype).reshape((*out.shape[: parts.ndim], *shape)))
 
     def searchsorted(self, values: Operand, right: bool = False, side: str | None = None) -> Self:
         """Where `values` would be inserted into this tensor,
@@ -183,10 +98,34 @@ class Ordering(Gather):
             self._data("unique"), return_inverse=True, return_counts=True, axis=at, equal_nan=False
         )
         shape = self.shape if at is None else (self.shape[at],)
-        wanted = (found[0], found[1].reshape(shape), found[2])
+        return self._chosen(found[0], found[1].reshape(shape), found[2], return_inverse, return_counts)
+
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
+    ) -> Self | tuple[Self, ...]:
+        """The elements, or the parts along an axis, without those that are equal to the one before them.
+
+        With them, where asked for: which of them each element (or part) is, and how many each stands for
+        (i64). Each NaN is distinct. The elements are read, and the results are constants to `backward`.
+        """
+        at = None if axis is None else shapes.one_axis("unique_consecutive", self.ndim, axis)
+        data = self._data("unique_consecutive")
+        parts = data.reshape(-1) if at is None else np.moveaxis(data, at, 0)
+        others = tuple(range(1, parts.ndim))
+        changed = (parts[1:] != parts[:-1]).any(others)
+        first = np.flatnonzero(np.concatenate([np.ones(min(len(parts), 1), np.bool_), changed]))
+        counts = np.diff(np.append(first, len(parts)))
+        inverse = np.repeat(np.arange(len(first)), counts).reshape(self.shape if at is None else -1)
+        found = parts[first] if at is None else np.moveaxis(parts[first], 0, at)
+        return self._chosen(found, inverse, counts, return_inverse, return_counts)
+
+    def _chosen(
+        self, found: Array, inverse: Array, counts: Array, return_inverse: bool, return_counts: bool
+    ) -> Self | tuple[Self, ...]:
+        """Arrays that were asked for as tensors; one alone is no tuple."""
         home = known_device(self.uop)
-        chosen = [a for a, want in zip(wanted, (True, return_inverse, return_counts), strict=True) if want]
-        made = tuple(self._of(from_array(a, home)) for a in chosen)
+        wanted = ((found, True), (inverse, return_inverse), (counts, return_counts))
+        made = tuple(self._of(from_array(np.ascontiguousarray(a), home)) for a, want in wanted if want)
         return made if len(made) > 1 else made[0]
 
     def bincount(self, weights: Self | None = None, minlength: int = 0) -> Self:
@@ -209,16 +148,6 @@ class Ordering(Gather):
         dtype = given.dtype if weights is None or given.dtype.is_float else dtypes.f64
         total = grouped(Ops.ADD, broadcast_to(given.cast(dtype), self.shape), wrapped(self.uop, n), 0, n)
         return self._of(total.cast(dtype))
-
-
-#: By name: where between the two elements around it a place lies, from 0 to 1.
-_BETWEEN: dict[str, Callable[[Array], Array]] = {
-    "linear": lambda place: place - np.floor(place),
-    "lower": np.zeros_like,
-    "higher": lambda place: np.ceil(place) - np.floor(place),
-    "midpoint": lambda place: (np.ceil(place) - np.floor(place)) / 2,
-    "nearest": lambda place: np.rint(place) - np.floor(place),
-}
 
 
 def _alike(method: str, *given: Operand) -> tuple[UOp, ...]:

@@ -89,6 +89,24 @@ def grouped(op: Ops, values: UOp, at: UOp, axis: int, n: int) -> UOp:
     return fold(mask.where(values, REDUCE_IDENTITY[op](values.dtype)), op, (values.ndim - 1,))
 
 
+def named(at: UOp, n: int) -> UOp:
+    """For each of n positions, whether a vector of positions has it."""
+    one = broadcast_to(UOp.const(dtypes.u8, 1), at.shape)
+    return grouped(Ops.MAX, one, at, 0, n).ne(0)
+
+
+def added(x: UOp, at: UOp, values: UOp, axis: int) -> UOp:
+    """`x` with each of `values` added at its position along an axis; `at` has the shape of `values`.
+
+    f16 and bf16 are added in f32.
+    """
+    # x - 0 keeps -0.0, which x + 0 does not: of floats, the negated values are subtracted
+    negated = -values if x.dtype.is_float else values
+    total = grouped(Ops.ADD, negated, at, axis, shape_of(x)[axis])
+    start = x.cast(total.dtype)
+    return (start - total if x.dtype.is_float else start + total).cast(x.dtype)
+
+
 def replaced(x: UOp, at: UOp, values: UOp, axis: int) -> UOp:
     """`x` with elements along an axis replaced by those of `values` at positions, of which the last one wins.
 

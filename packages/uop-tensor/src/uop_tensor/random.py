@@ -12,6 +12,7 @@ from uop_ir import DType, UOp, dtypes
 
 from . import compose
 from .creation import Creation, sizes
+from .error_function import erfinv
 from .errors import TensorError
 from .graph import known_device
 from .live import capture
@@ -83,6 +84,39 @@ class Random(Creation):
             raise TensorError(f"normal: std={std}", remedy="at least 0")
         x = normal(math.prod(given), dtype, options.get("device")) * std + mean
         return cls._drawn("normal", x.cast(dtype), given, options)
+
+    @classmethod
+    def trunc_normal(
+        cls,
+        *shape: int | Sequence[int],
+        mean: float = 0.0,
+        std: float = 1.0,
+        a: float = -2.0,
+        b: float = 2.0,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Normal with this mean and standard deviation where that is within [a, b]: the inverse of the
+        distribution function of uniform numbers. Raises TensorError for a deviation that is not above 0, and
+        for bounds in another order.
+        """
+        given, dtype = sizes("trunc_normal", shape), _float_type("trunc_normal", options)
+        if not (std > 0 and a < b):
+            raise TensorError(f"trunc_normal: std={std}, a={a}, b={b}", remedy="std > 0 and a < b")
+        low, high = (math.erf((end - mean) / (std * math.sqrt(2))) for end in (a, b))
+        x = unit(math.prod(given), dtypes.f64, options.get("device")) * (high - low) + low
+        x = (erfinv(x) * (std * math.sqrt(2)) + mean).cast(dtype)
+        x = compose.minimum(x.maximum(a), x.const_like(b))
+        return cls._drawn("trunc_normal", x, given, options)
+
+    @classmethod
+    def exponential(cls, *shape: int | Sequence[int], lambd: float = 1.0, **options: Unpack[Options]) -> Self:
+        """Exponential with the rate `lambd`, above 0. Raises TensorError for a rate that is not."""
+        given, dtype = sizes("exponential", shape), _float_type("exponential", options)
+        if not 0 < lambd < math.inf:
+            raise TensorError(f"exponential: lambd={lambd}", remedy="above 0 and finite")
+        x = 1 - unit(math.prod(given), dtype, options.get("device"))
+        x = compose.log(x) * (-1 / lambd)
+        return cls._drawn("exponential", x.cast(dtype), given, options)
 
     @classmethod
     def randint(

@@ -5,11 +5,14 @@ hyperbolic and their inverses, error and gamma function. Week 5.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Self
 
-from uop_ir import Ops
+from uop_ir import Ops, UOp, dtypes
 
-from . import compose, error_function, gamma, transcendental
+from . import compose, error_function, exact, gamma, transcendental
+from .errors import TensorError
+from .graph import detach
 from .named import Named
 from .value import Operand, float_operand, operands
 
@@ -125,3 +128,49 @@ class Special(Named):
         """self * log(other); 0 where self is 0, unless other is NaN."""
         x, y = map(float_operand, operands("xlogy", self, other))
         return self._of(transcendental.xlogy(x, y))
+
+    def gcd(self, other: Operand) -> Self:
+        """The greatest common divisor of integers, not negative; of 0 and 0 it is 0.
+
+        It takes as many remainders as the greatest numbers of the dtype need: 93 of 64 bits.
+        """
+        return self._of_integers("gcd", other, exact.gcd)
+
+    def lcm(self, other: Operand) -> Self:
+        """The least common multiple of integers, not negative unless it wraps; beside 0 it is 0."""
+        return self._of_integers("lcm", other, exact.lcm)
+
+    def _of_integers(self, method: str, other: Operand, function: Callable[[UOp, UOp], UOp]) -> Self:
+        x, y = operands(method, self, other)
+        if not x.dtype.is_int:
+            raise TensorError(f"{method}: operands of dtype {x.dtype}", remedy="cast them to an integer type")
+        return self._of(function(x, y))
+
+    def nextafter(self, other: Operand) -> Self:
+        """The next number of the dtype on the way to `other`; a constant to `backward`, as in torch."""
+        x, y = (detach(float_operand(n)) for n in operands("nextafter", self, other))
+        return self._of(exact.nextafter(x, y))
+
+    def heaviside(self, values: Operand) -> Self:
+        """0 where x < 0, 1 where x > 0, `values` where it is 0; NaN stays."""
+        x, y = operands("heaviside", self, values)
+        if x.dtype is dtypes.bool:
+            raise TensorError("heaviside: operands of dtype bool", remedy="cast them to a number")
+        step = (x < 0).where(x.const_like(0), 1)
+        step = x.eq(0).where(y, step)
+        return self._of(compose.is_nan(x).where(x, step) if x.dtype.is_float else step)
+
+    def ldexp(self, other: Operand) -> Self:
+        """self * 2**other."""
+        x, y = map(float_operand, operands("ldexp", self, other))
+        return self._of(x * y.alu(Ops.EXP2))
+
+    def sinc(self) -> Self:
+        """sin(pi x) / (pi x); 1 at 0."""
+
+        def function(x: UOp) -> UOp:
+            zero = x.eq(0)
+            angle = zero.where(x.const_like(1), x) * math.pi
+            return zero.where(x.const_like(1), angle.alu(Ops.SIN) / angle)
+
+        return self._real(compose.wide(function))

@@ -2,8 +2,8 @@
 
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
 Special, Activations, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks,
-Gather, Ordering, Convolution, Pooling, Unpooling, Resizing, Functional, Products, LinearAlgebra, Statistics,
-Classes, Losses, Norms, Sampling, Exchange, Reading, Tensor.
+Gather, Writing, Ordering, Ranks, Convolution, Pooling, Unpooling, Resizing, Warping, Functional, Products,
+LinearAlgebra, Statistics, Distribution, Classes, Losses, Margins, Norms, Sampling, Exchange, Reading, Tensor.
 """
 
 from __future__ import annotations
