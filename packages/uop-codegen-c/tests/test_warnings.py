@@ -55,6 +55,11 @@ def masked_copies() -> UOp:
     return stored(UOp.param(1, 8, dtypes.u32).reshape((1, 8)).reduce(Ops.ADD, 1).pad(((2, 1),)))
 
 
+def long_constant() -> UOp:
+    """A constant of 64 bits beside a cast: as `long long` it has another type than int64_t on Linux."""
+    return stored(UOp.param(1, 6, dtypes.i16).cast(dtypes.u64) ^ (1 << 63))
+
+
 def masked_lanes() -> list[UOp]:
     """Lanes that are left out would stand outside of an array,
     as gcc says where it does not see that they are.
@@ -69,6 +74,7 @@ def test_no_warnings(compiler: str, opt: int, tmp_path: Path) -> None:
         override(settings, cc=compiler, opt=opt, uop_cache=str(tmp_path)),
         override(ir_settings, check=1),
     ):
-        CpuBackend().compile([matmul(16), masked(), both_called(), folded_away(), *masked_lanes()])
+        bodies = [matmul(16), masked(), both_called(), folded_away(), long_constant(), *masked_lanes()]
+        CpuBackend().compile(bodies)
         copies = Schedule.parse("retype 0 upcast")
         CpuBackend(lambda body: generate(body, Freedoms(), schedule=copies)).compile([masked_copies()])
