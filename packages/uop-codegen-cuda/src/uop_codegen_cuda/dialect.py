@@ -43,6 +43,8 @@ DEFINED = {
     "uint64_t": "typedef unsigned long uint64_t;",
     "INT32_MIN": "#define INT32_MIN (-2147483647 - 1)",
     "INT64_MIN": "#define INT64_MIN (-9223372036854775807L - 1)",
+    "INT64_C": "#define INT64_C(number) number##L",
+    "UINT64_C": "#define UINT64_C(number) number##UL",
     "INFINITY": "#define INFINITY __int_as_float(0x7f800000)",
     "NAN": "#define NAN __int_as_float(0x7fc00000)",
 }

@@ -153,7 +153,7 @@ def typedef(dtype: DType, lanes: int) -> str:
             f"struct {name} {{",
             f"    {element} at[{lanes}];",
             f"    __device__ {name}({given}) : at{{{', '.join(f'x{i}' for i in numbers)}}} {{}}",
-            f"    __device__ {element} &operator[](int lane) {{ return at[lane]; }}",
+            f"    __device__ {element} &operator[] (int lane) {{ return at[lane]; }}",
             "};",
         )
     )

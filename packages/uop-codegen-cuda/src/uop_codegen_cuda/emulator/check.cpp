@@ -81,6 +81,16 @@ static void check_source(unsigned lane, int width, unsigned line)
         report("mask", 0, line, "groups of %d lanes, which is no power of two up to %d", width, WARP);
 }
 
+/* Lanes that multiply tiles together: a lane that gives none has not come to this instruction. */
+static void check_tiles(unsigned lane, unsigned given, unsigned line)
+{
+    const unsigned place = current / WARP * WARP + lane;
+    if (place >= count)
+        report("mask", 0, line, "the tile of lane %u, in a warp of %u lanes", lane, count % WARP);
+    else if (threads[place].given < given)
+        report("mask", 0, line, "the tile of lane %u, which has ended", lane);
+}
+
 extern "C" void emu_atomic(int begins) { in_atomic = begins != 0; }
 
 /* What Python asks. */

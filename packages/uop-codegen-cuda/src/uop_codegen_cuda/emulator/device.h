@@ -36,9 +36,9 @@ unsigned emu_lane(void);
 /* All lanes of the mask give a value; then each takes that of a lane, and none goes on before all have. */
 void emu_give(const void *value, unsigned size, unsigned mask, unsigned line);
 void emu_take(void *value, unsigned size, unsigned lane, int width, unsigned mask, unsigned line);
-/* The same for all lanes of a warp, each of which takes from several what lies where they have given it. */
-const void *emu_given(unsigned lane, unsigned line);
-void emu_taken(unsigned mask, unsigned line);
+/* All lanes of a warp give their parts of tiles, of at most 96 bytes; then each looks at those of others. */
+void emu_give_tiles(const void *parts, unsigned size, unsigned line);
+const void *emu_tiles(unsigned lane, unsigned line);
 unsigned emu_ballot(int predicate, unsigned mask, unsigned line);
 void emu_atomic(int begins);
 const char *emu_launch(void (*kernel)(void *const *), void *const *args, const long long *launch,
@@ -106,14 +106,14 @@ static C emu_mma(A a, B b, C c, S (*widen)(decltype(a.at[0] + 0)), unsigned line
         mine[i / W % 2 * 2 + i / W / 2][i % W] = widen(a.at[i]);
     for (int i = 0; i < 2 * W; i++)
         mine[4 + i / W][i % W] = widen(b.at[i]);
-    emu_give(mine, sizeof mine, ~0u, line);
+    emu_give_tiles(mine, sizeof mine, line);
     const int row = (int)emu_lane() / 4 * 4, column = (int)emu_lane() % 4 * 8;
     typedef const S (*Given)[W];
     Given rows[4], columns[2][4];
     for (int q = 0; q < 4; q++) {
-        rows[q] = (Given)emu_given(row + q, line);
-        columns[0][q] = (Given)emu_given(column + q, line);
-        columns[1][q] = (Given)emu_given(column + 4 + q, line);
+        rows[q] = (Given)emu_tiles(row + q, line);
+        columns[0][q] = (Given)emu_tiles(column + q, line);
+        columns[1][q] = (Given)emu_tiles(column + 4 + q, line);
     }
     S sums[4] = {(S)c.at[0], (S)c.at[1], (S)c.at[2], (S)c.at[3]};
     for (int half = 0; half < 2; half++)
@@ -128,7 +128,6 @@ static C emu_mma(A a, B b, C c, S (*widen)(decltype(a.at[0] + 0)), unsigned line
             }
     for (int i = 0; i < 4; i++)
         c.at[i] = sums[i];
-    emu_taken(~0u, line);
     return c;
 }
 

@@ -29,7 +29,9 @@ struct Thread {
     State state;
     bool started, barrier;
     unsigned mask, line;       /* of the collective that it waits at */
-    alignas(16) unsigned char value[96]; /* that it gives to its warp */
+    unsigned char value[16];   /* that it gives to its warp */
+    alignas(16) unsigned char tiles[2][96]; /* its parts of tiles, of an instruction and of the one before it */
+    unsigned given;            /* to how many instructions on tiles it has come */
 };
 
 static Thread threads[THREADS];
@@ -59,6 +61,7 @@ static void check_barrier(unsigned ended);
 static void check_meeting(unsigned begin, unsigned mask);
 static void check_lanes(unsigned mask, unsigned lane, unsigned line);
 static void check_source(unsigned lane, int width, unsigned line);
+static void check_tiles(unsigned lane, unsigned given, unsigned line);
 static void check_stuck(unsigned waiting);
 
 /* The numbers from 0 in an order. */
@@ -185,16 +188,23 @@ extern "C" void emu_take(void *value, unsigned size, unsigned lane, int width, u
     meet(mask, line, false);
 }
 
-extern "C" const void *emu_given(unsigned lane, unsigned line)
+/* A lane that gives its part for the next instruction leaves the last one alone, which others may still look
+at: so it need not wait for them. */
+extern "C" void emu_give_tiles(const void *parts, unsigned size, unsigned line)
 {
-    if (checking) {
-        check_lanes(~0u, lane, line);
-        check_source(lane, WARP, line);
-    }
-    return threads[current / WARP * WARP + lane].value;
+    Thread *self = &threads[current];
+    self->given++;
+    memcpy(self->tiles[self->given % 2], parts, size);
+    meet(~0u, line, false);
 }
 
-extern "C" void emu_taken(unsigned mask, unsigned line) { meet(mask, line, false); }
+extern "C" const void *emu_tiles(unsigned lane, unsigned line)
+{
+    const unsigned given = threads[current].given;
+    if (checking)
+        check_tiles(lane, given, line);
+    return threads[current / WARP * WARP + lane].tiles[given % 2];
+}
 
 extern "C" unsigned emu_ballot(int predicate, unsigned mask, unsigned line)
 {
@@ -230,8 +240,10 @@ static const char *stuck(unsigned waiting)
 static const char *run_block(unsigned *numbers, int64_t order)
 {
     unsigned done = 0;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         threads[i].state = READY;
+        threads[i].given = 0;
+    }
     while (done < count) {
         bool ran = false;
         arrange(numbers, count, order);
