@@ -73,9 +73,9 @@ def literal(const: Const) -> str:
     if dtype is dtypes.u32:
         return f"{number}u"
     if dtype is dtypes.u64:
-        return f"{number}ull"
+        return f"UINT64_C({number})"
     if dtype is dtypes.i64:
-        return "INT64_MIN" if number == dtype.min else f"{number}ll"
+        return "INT64_MIN" if number == dtype.min else f"INT64_C({number})"
     if dtype is dtypes.i32 and number == dtype.min:
         return "INT32_MIN"
     return str(number)

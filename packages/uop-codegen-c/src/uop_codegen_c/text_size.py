@@ -29,7 +29,7 @@ CHARACTERS: dict[Ops, int] = {
 LONG: dict[Ops, tuple[tuple[int, int], tuple[int, int]]] = {
     Ops.EXP2: ((850, 1_300), (1_300, 1_900)),
     Ops.LOG2: ((1_000, 1_700), (1_650, 2_500)),
-    Ops.SIN: ((2_400, 4_100), (7_400, 11_800)),
+    Ops.SIN: ((2_450, 4_200), (7_500, 11_900)),
 }
 OTHER, ROUNDING, LANE = 45, 100, 25
 

@@ -51,14 +51,14 @@ _SPLIT = 2.0**27 + 1
 
 def sine_f32(x: UOp) -> UOp:
     """sin(x) of f32: the reduced angle in f64, so that the one rounding that counts is the last."""
-    bits = x.bitcast(dtypes.u32).cast(dtypes.u64)
+    bits = x.bitcast(dtypes.u32)
     exponent = (bits >> bits.const_like(23)) & 0xFF
-    mantissa = (bits & 0x7FFFFF) | 0x800000
+    mantissa = ((bits & 0x7FFFFF) | 0x800000).cast(dtypes.u64)
     # |x| is mantissa * 2**(exponent - 150); from 0.5 on exponent is 126 at least,
     # and 120 makes room for a zero word
     words = _window((0, *_WORDS[:7]), exponent - 120, 3)
-    turns = ((mantissa * words[0]) << bits.const_like(32)) + mantissa * words[1]
-    turns = turns + ((mantissa * words[2]) >> bits.const_like(32))  # 2 bits of quadrant, 62 of fraction
+    turns = ((mantissa * words[0]) << mantissa.const_like(32)) + mantissa * words[1]
+    turns = turns + ((mantissa * words[2]) >> mantissa.const_like(32))  # 2 bits of quadrant, 62 of fraction
     quadrant, fraction = _quadrant(turns)
     small = _magnitude(x) < 0.5
     wide = _magnitude(x).cast(dtypes.f64)
@@ -75,7 +75,7 @@ def sine_f64(x: UOp) -> UOp:
     the reduced angle and the polynomials in two parts (after fdlibm).
     """
     bits = x.bitcast(dtypes.u64)
-    exponent = (bits >> bits.const_like(52)) & 0x7FF
+    exponent = ((bits >> bits.const_like(52)) & 0x7FF).cast(dtypes.u32)
     mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
     # |x| is mantissa * 2**(exponent - 1075); from 0.5 on exponent is 1022 at least,
     # and 1013 makes room for two words
@@ -101,7 +101,7 @@ def _magnitude(x: UOp) -> UOp:
 
 
 def _window(table: Sequence[int], start: UOp, count: int) -> list[UOp]:
-    """`count` words of 32 bits (in u64) of the bits of `table` from the bit `start` on,
+    """`count` words of 32 bits (in u64) of the bits of `table` from the bit `start`, a u32, on,
     the first the highest.
 
     The last word at which a window starts is a power of two: the highest bit of `start` chooses it alone.
@@ -116,8 +116,9 @@ def _window(table: Sequence[int], start: UOp, count: int) -> list[UOp]:
         stage >>= 1
     at_end = (position & last).ne(0)
     words = [at_end.where(there, here) for there, here in zip(end, words, strict=True)]
-    inside = start.const_like(32) - (start & 31)
-    return [(((left << start.const_like(32)) | right) >> inside) & _LOW for left, right in pairwise(words)]
+    inside = (start.const_like(32) - (start & 31)).cast(dtypes.u64)
+    wide = [word.cast(dtypes.u64) for word in words]
+    return [(((left << left.const_like(32)) | right) >> inside) & _LOW for left, right in pairwise(wide)]
 
 
 def _multiply(mantissa: UOp, words: Sequence[UOp]) -> tuple[UOp, UOp]:
