@@ -5,14 +5,20 @@ reduction goes in steps of two instructions, in each of which the block loads wh
 into shared memory, a row for each row or column of its tile, padded so that the fragments are read with the
 fewest bank conflicts. A block of one tile reads global memory.
 
-It is chosen where a sum may be reordered and rows, columns and terms are multiples of an instruction's shape.
+It is chosen where a sum may be reordered. Sizes that are no multiples are padded: of the tiles that add at
+most a quarter to a size the largest is taken, else the smallest, and none where more than half of all
+products would be of zeros.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from uop_codegen_c import (
     Action,
     Freedoms,
+    Pad,
     Reorder,
     Retype,
     Schedule,
@@ -28,8 +34,11 @@ from .instructions import Instruction
 from .staging import BLOCKS, DIMENSIONS, Operand, Product, find_product, size
 from .tensor_core import TensorCore, product_of
 
-#: Tiles of a warp along rows and columns, warps of a block along either, instructions of a step: at most.
-TILES, WARPS, STEPS = (2, 4), 2, 2
+#: Tiles of a warp along rows and columns, and warps of a block along either, from the most on.
+TILES, WARPS = ((2, 1), (4, 2, 1)), (2, 1)
+#: Instructions of a step; what padding may add to a size, and to all that is computed.
+STEPS = (2, 1)
+LONGER, MORE = 1.25, 2
 
 
 def tensor_tiles(root: UOp, free: Freedoms) -> tuple[Schedule, UOp] | None:
@@ -45,22 +54,24 @@ def tensor_tiles(root: UOp, free: Freedoms) -> tuple[Schedule, UOp] | None:
         instruction = product_of(node, axes, product.summed).instruction
     except ScheduleError:
         return None
-    if any(size(r) % n for r, n in zip((*axes, product.summed), instruction.shape, strict=True)):
-        return None
     tiles = _Tiles(root, product, instruction)
     blocks = [n for n in (*map(size, product.others), *tiles.blocks) if n > 1]
-    if len(blocks) > DIMENSIONS or max(blocks[:-1], default=1) > BLOCKS:
+    if len(blocks) > DIMENSIONS or max(blocks[:-1], default=1) > BLOCKS or tiles.waste > MORE:
         return None
-    tiles.map()
+    try:
+        tiles.map()
+    except ScheduleError:  # a factor that is not 0 where its load is padded
+        return None
     return Schedule(tuple(tiles.actions)), tiles.root
 
 
-def _most(n: int, limit: int) -> int:
-    """The greatest power of two up to a limit that divides n."""
-    found = 1
-    while 2 * found <= limit and n % (2 * found) == 0:
-        found *= 2
-    return found
+def _largest(n: int, lengths: Sequence[int]) -> int:
+    """The first of some lengths, longest first, to whose multiple n is padded by little; else the last."""
+    return next((length for length in lengths if _up(n, length) <= LONGER * n), lengths[-1])
+
+
+def _up(n: int, multiple: int) -> int:
+    return n + -n % multiple
 
 
 class _Tiles:
@@ -72,14 +83,20 @@ class _Tiles:
         m, n, k = instruction.shape
         self.tiles, self.warps, self.blocks, self.sides = list[int](), list[int](), list[int](), list[int]()
         for operand, length, most in zip((product.rows, product.columns), (m, n), TILES, strict=True):
-            left = size(operand.axis) // length
-            tiles = _most(left, most)
-            warps = _most(left // tiles, WARPS)
+            shapes = {length * tiles * warps: (tiles, warps) for warps in WARPS for tiles in reversed(most)}
+            side = _largest(size(operand.axis), sorted(shapes, reverse=True))
+            tiles, warps = shapes[side]
             self.tiles.append(tiles)
             self.warps.append(warps)
-            self.blocks.append(left // tiles // warps)
-            self.sides.append(length * tiles * warps)
-        self.step = k * _most(size(product.summed) // k, STEPS)
+            self.blocks.append(_up(size(operand.axis), side) // side)
+            self.sides.append(side)
+        self.step = _largest(size(product.summed), [k * steps for steps in STEPS])
+
+    @property
+    def waste(self) -> float:
+        """How many products are computed for each that is wanted."""
+        ranges = (self.product.rows.axis, self.product.columns.axis, self.product.summed)
+        return prod(_up(size(r), n) / size(r) for r, n in zip(ranges, (*self.sides, self.step), strict=True))
 
     def map(self) -> None:
         others = [int(r.arg[0]) for r in self.product.others]
@@ -88,13 +105,13 @@ class _Tiles:
         operands = (self.product.rows, self.product.columns)
         grid, inner = list(others), list[int]()
         for operand, side in zip(operands, self.sides, strict=True):
-            block, number = self.cut(int(operand.axis.arg[0]), size(operand.axis), side, AxisType.LOOP)
+            block, number = self.cut(*self.padded(operand.axis, side), side, AxisType.LOOP)
             inner.append(number)
             if block is not None:
                 self.do(Retype(block, AxisType.GLOBAL))
                 grid.append(block)
         summed = self.product.summed
-        _, terms = self.cut(int(summed.arg[0]), size(summed), self.step, AxisType.REDUCE)
+        _, terms = self.cut(*self.padded(summed, self.step), self.step, AxisType.REDUCE)
         if max(*self.tiles, *self.warps) > 1:
             for place, operand in enumerate(operands):
                 self.stage(operand, inner[place], terms, place)
@@ -116,6 +133,13 @@ class _Tiles:
                 self.do(Retype(left, AxisType.LOCAL))
                 warps.append(left)
         self.do(Reorder((*grid, *warps, *lanes, *copies)))
+
+    def padded(self, r: UOp, multiple: int) -> tuple[int, int]:
+        """Make a range a multiple: its number and its size."""
+        number = int(r.arg[0])
+        if size(r) % multiple:
+            self.do(Pad(number, multiple))
+        return number, _up(size(r), multiple)
 
     def cut(self, number: int, extent: int, factor: int, axis: AxisType) -> tuple[int | None, int]:
         """Make an inner part of a range an axis of a type:

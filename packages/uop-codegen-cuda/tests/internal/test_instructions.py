@@ -54,7 +54,7 @@ def test_each_lane_has_the_elements_of_the_manual(name: str) -> None:
         assert sorted(wanted) == list(np.ndindex(shape))
 
 
-TILES = 32
+TILES = 256
 TEXT = """extern "C" __global__ void {name}_tiles({c_type} *c, const {type} *a, const {type} *b, const int *at) {{
     const int lane = threadIdx.x, tile = blockIdx.x;
     {c_vector} sum = {c_vector}({sums});
