@@ -243,6 +243,31 @@ def test_symbolic_sizes_are_equal_where_all_values_are(
             square.reshape((18, b))
 
 
+@pytest.mark.parametrize(
+    ("dtypes_", "arg", "what"),
+    [
+        ((F32, F32, F32), None, "the name of an instruction, not None"),
+        ((F32, I32, F32), "mma", "dtype mismatch f32 vs i32"),
+        ((dtypes.bool, dtypes.bool, I32), "mma", r"a has type bool\(2,\)"),
+        ((F32, F32, INDEX), "mma", r"accumulator has type index\(2,\)"),
+    ],
+)
+def test_a_tile_is_refused_that_no_tensor_core_takes(
+    dtypes_: tuple[DType, ...], arg: object, what: str
+) -> None:
+    tiles = [UOp(Ops.STACK, (UOp.const(t, 1),) * 2) for t in dtypes_]
+    with pytest.raises(VerifyError, match=what):
+        UOp(Ops.WMMA, tiles, arg)
+
+
+def test_a_tile_has_the_type_and_the_elements_of_its_accumulator() -> None:
+    a, b, total = (
+        UOp(Ops.STACK, (UOp.const(t, 1),) * n) for t, n in ((dtypes.f16, 8), (dtypes.f16, 4), (F32, 4))
+    )
+    tile = UOp(Ops.WMMA, (a, b, total), "mma")
+    assert (tile.dtype, tile.shape) == (F32, (4,))
+
+
 NONE = N - N
 
 
