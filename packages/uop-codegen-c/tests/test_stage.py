@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from uop_codegen_c import Freedoms, Schedule, generate, linearize, settings, stages
-from uop_ir import AddrSpace, BackendError, Limits, Ops, UOp, call_params, dtypes, override
+from uop_ir import AddrSpace, BackendError, DType, Limits, Ops, UOp, call_params, dtypes, override
 
 F32 = dtypes.f32
 PLAIN = Freedoms(optimize=False, contract=False, reassociate=False)
@@ -184,3 +184,19 @@ def test_a_copy_of_a_fill_sums_up_its_own_row(
     assert sum(n.op is Ops.ALLOC and n.arg.addrspace is AddrSpace.REG for n in order) == 3
     given = [np.zeros(12, np.float32), np.arange(96, dtype=np.float32)]
     same_bits(run_scheduled(body, PLAIN, copies, given)[0], run_interp(body, given)[0])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.u8, dtypes.i32, dtypes.i64], ids=str)
+def test_scratch_memory_that_vectors_of_positions_read(
+    run_cpu: Callable[..., Any], dtype: DType, same_bits: Callable[..., None]
+) -> None:
+    """x[i] of a staged x: a vector of positions is loaded, and 0 is read where one is out of range."""
+    size, count = 17, 35
+    x = UOp(Ops.STAGE, (UOp.param(1, size, dtypes.f32) * 2.0,), AddrSpace.LOCAL).reshape((1, size))
+    at = UOp(Ops.STACK, [UOp.const(dtype, i) for i in range(size)]).reshape((1, size))
+    chosen = at.eq(UOp.param(2, count, dtype).reshape((count, 1))).where(x, 0.0)
+    body = UOp.sink(UOp.param(0, count, dtypes.f32).store(chosen.reduce(Ops.ADD, 1)))
+    values = np.arange(1, size + 1, dtype=np.float32)
+    places = (np.arange(count) * 5 % (size + 2)).astype(dtype.numpy)
+    got = run_cpu(body, [np.zeros(count, np.float32), values, places])[0]
+    same_bits(got, np.append(2 * values, np.zeros(2, np.float32))[places])

@@ -110,8 +110,8 @@ def _store(r: Renderer, node: UOp) -> None:
         r.line(f"{name}({base} + {r.text(step[0]).within(SUM)}, {text});")
     else:
         name = r.name(memory.dtype, lanes, text)
-        for lane, at in enumerate(lanes_of(position, lanes)):
-            r.line(f"{base}[{r.text(at).text}] = {lane_of(name, memory.dtype, lane)};")
+        for lane, at in enumerate(_positions(r, position, lanes)):
+            r.line(f"{base}[{at}] = {lane_of(name, memory.dtype, lane)};")
     if guard is not None:
         r.depth -= 1
         r.line("}")
@@ -186,12 +186,20 @@ def _load_vector(r: Renderer, node: UOp, memory: UOp, lanes: int) -> Text:
         first = r.name(dtypes.index, 1, r.text(step[0]).text)
         elements = [f"{base}[{first}+{lane}]" for lane in range(lanes)]
     else:
-        elements = [f"{base}[{r.text(at).text}]" for at in lanes_of(place.src[1], lanes)]
+        elements = [f"{base}[{at}]" for at in _positions(r, place.src[1], lanes)]
     if node.dtype is dtypes.bool:
         elements = [f"-{e}" for e in elements]
     if valid is not None:
         elements = [_element(c, e) for c, e in zip(_lane_tests(r, valid, lanes), elements, strict=True)]
     return Text(f"({t}){{{', '.join(elements)}}}", UNARY)
+
+
+def _positions(r: Renderer, position: UOp, lanes: int) -> list[str]:
+    """The position of each lane; where memory names them, they are those of a vector."""
+    if position.shape and any(n.op is Ops.LOAD for n in position.toposort()):
+        name = r.name(dtypes.index, lanes, r.text(position).text)
+        return [f"{name}[{lane}]" for lane in range(lanes)]
+    return [r.text(at).text for at in lanes_of(position, lanes)]
 
 
 def _lane_tests(r: Renderer, valid: UOp, lanes: int) -> list[str]:
