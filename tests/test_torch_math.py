@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from uop_ir import override, settings
-from uop_tensor import Tensor
+from uop_tensor import Tensor, TensorError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 F = torch.nn.functional
@@ -231,6 +231,24 @@ def test_without_gradients() -> None:
     for options in ((5,), (4, -1, 2)):
         found = Tensor(x).histc(*options).numpy()
         np.testing.assert_array_equal(found, torch.tensor(x).histc(*options).numpy())
+
+
+def test_in_place() -> None:
+    """Every name is one of torch, and takes the same dtypes."""
+    names = {n for n in dir(Tensor) if n.endswith("_") and not n.startswith("_")}
+    assert len(names) > 100
+    assert not names - set(dir(torch.Tensor))
+    pairs: list[tuple[Any, Any]] = [(1, 0.5), (1, 2), (0.5, 1), (True, 1), (True, False), (1, True)]
+    for own, other in pairs:
+        for name in ("add_", "div_", "eq_", "pow_", "clamp_"):
+            try:
+                wanted = getattr(torch.tensor([own, own]), name)(torch.tensor([other, other])).numpy()
+            except RuntimeError:
+                with pytest.raises(TensorError):
+                    getattr(Tensor([own, own]), name)(Tensor([other, other]))
+            else:
+                found = getattr(Tensor([own, own]), name)(Tensor([other, other])).numpy()
+                np.testing.assert_array_equal(found, wanted, strict=True)
 
 
 def test_hardsigmoid() -> None:

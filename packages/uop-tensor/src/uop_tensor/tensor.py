@@ -13,16 +13,16 @@ from .data import Data, from_array, node_of
 from .errors import TensorError
 from .gradient import gradient
 from .graph import broadcast_to, detach, is_detached, known_device, stored
+from .inplace import Changing
 from .live import alive, capture
 from .memory import whole_buffer
 from .names import public_methods
-from .reading import Reading
 from .realize import realize, realize_tensors
 from .value import Value, grad_enabled
 
 
 @public_methods
-class Tensor(Reading):
+class Tensor(Changing):
     """An array whose elements are computed when they are asked for.
 
     Made from a Python number, nested lists or a NumPy array, whose data is copied. Python floats become f32,

@@ -3,7 +3,8 @@
 The methods of Tensor stand in layers, each a class on the one below: Value, Arithmetic, Elementwise, Named,
 Special, Activations, Movement, Padding, Rearrange, Creation, Random, Reduction, Cumulative, Indexing, Masks,
 Gather, Writing, Ordering, Ranks, Convolution, Pooling, Unpooling, Resizing, Warping, Functional, Products,
-LinearAlgebra, Statistics, Distribution, Classes, Losses, Margins, Norms, Sampling, Exchange, Reading, Tensor.
+LinearAlgebra, Statistics, Distribution, Classes, Losses, Margins, Norms, Sampling, Exchange, Reading,
+Changing, Tensor.
 """
 
 from __future__ import annotations
