@@ -91,6 +91,40 @@ def test_the_value_of_a_number_in_the_trace(read: Any) -> None:
     assert jit(f, static=["n"])(Tensor([1.0]), 0).item() == 1
 
 
+@pytest.mark.parametrize(
+    ("read", "named"),
+    [
+        (lambda n: np.sqrt(n), "numpy.sqrt"),
+        (lambda n: np.maximum(n, 1), "numpy.maximum"),
+        (lambda n: np.add.reduce(n), "numpy.add"),
+        (lambda n: n.bit_length(), ".bit_length"),
+        (lambda n: n.numerator, ".numerator"),
+    ],
+)
+def test_what_libraries_ask_of_a_number_is_named(read: Any, named: str) -> None:
+    with pytest.raises(JitError, match=f"{named} asks for the value of a number"):
+        jit(lambda x, n: x * read(n))(Tensor([1.0]), 2)
+
+
+def test_a_number_beside_numbers_and_arrays_of_numpy() -> None:
+    array = np.array([1.0, 4.0], np.float32)
+    functions: list[Any] = [
+        lambda x, n: x * (np.float32(2) * n),
+        lambda x, n: x * (n - np.float32(2)),
+        lambda x, n: x + array / n,
+        lambda x, n: x + n**array,
+        lambda x, n: x * (array < n),
+        lambda x, n: (np.float32(3) == n) & (x > 0),
+        lambda x, n: x * np.multiply(array, n),
+    ]
+    for function in functions:
+        found = jit(function)(Tensor([2.0, 3.0]), 3)
+        wanted = function(Tensor([2.0, 3.0]), 3)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
+    with pytest.raises(AttributeError, match="no attribute 'shift'"):
+        jit(lambda x, n: x * n.shift)(Tensor([1.0]), 3)
+
+
 def test_static_parameters() -> None:
     @jit(static=["n", "how"])
     def f(x: Tensor, n: int, *, how: Any = None) -> Tensor:

@@ -72,6 +72,23 @@ def test_attention_over_a_cache() -> None:
     assert step.traces == 1
 
 
+def test_positions_of_extremes_and_running_sums() -> None:
+    x = array(3, MAX)
+    x[1, 2] = np.nan
+
+    @jit(sizes={"n": (1, MAX)})
+    def look(x: Tensor, n: int) -> Any:
+        seen = x[:, :n]
+        return seen.argmax(1), seen.argmin(-1), seen.argmax(0)[:1], seen.cumsum(1).cumsum(1).sum(1)
+
+    for n in (MAX, 1, 3):
+        seen = x[:, :n]
+        wanted = seen.argmax(1), seen.argmin(-1), seen.argmax(0)[:1], seen.cumsum(1).cumsum(1).sum(1)
+        for found, value in zip(look(Tensor(x), n), wanted, strict=True):
+            np.testing.assert_allclose(found.numpy(), value, rtol=1e-5)
+    assert look.traces == 1
+
+
 def test_what_is_no_size() -> None:
     f = jit(lambda x, n: x[:n].sum(), sizes={"n": (1, 3)})
     x = Tensor([1.0, 2.0, 3.0])
@@ -96,7 +113,9 @@ def test_what_is_no_size() -> None:
         (lambda x, n: x[:n][-1:].sum(), TensorError, "from 0 on"),
         (lambda x, n: (x[:n] + x).sum(), TensorError, "do not broadcast"),
         (lambda x, n: x[:n].reshape(-1, 1).reshape(-1).sum(), TensorError, "name each size"),
-        (lambda x, n: x[:n].cumsum(0).sum(), TensorError, "where its value is needed"),
+        (lambda x, n: x[:n].cummax(0)[0].sum(), TensorError, "where its value is needed"),
+        (lambda x, n: x[:n].cumprod(0).sum(), TensorError, "a scan along a size"),
+        (lambda x, n: x[:n].logcumsumexp(0).sum(), TensorError, "a scan along a size"),
         (lambda x, n: x[:n].sort()[0].sum(), JitError, "needs to know the size n"),
         (lambda x, n: x[:n].roll(1, 0).sum(), JitError, "needs to know the size n"),
         (lambda x, n: x[:n][Tensor([0])].sum(), JitError, "needs to know the size n"),

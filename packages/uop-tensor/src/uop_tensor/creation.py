@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from uop_ir import DType, Ops, UOp, dtypes, from_numpy
+from uop_rewrite import bounds
 
 from . import compose, shapes
 from .data import Number, from_array
@@ -47,6 +48,11 @@ def count(n: int | UOp, dtype: DType) -> UOp:
         total = scaled if total is None else total + scaled
     assert total is not None
     return total.reshape((prod(shape_of(total)),)).shrink(((0, n),))
+
+
+def count_to(n: int | UOp, dtype: DType) -> UOp:
+    """`count`, also of a size of a jitted function: the front of as many as it may be."""
+    return count(int(bounds(n)[1]), dtype).shrink(((0, n),)) if isinstance(n, UOp) else count(n, dtype)
 
 
 class Creation(Rearrange):
@@ -232,8 +238,8 @@ def sizes(method: str, given: Sequence[object]) -> tuple[int, ...]:
 
 def lower(rows: int | UOp, columns: int | UOp, diagonal: int = 0) -> UOp:
     """Where column <= row + diagonal, in a matrix."""
-    limit = count(rows, dtypes.i32).reshape((rows, 1)) + (diagonal + 1)
-    return count(columns, dtypes.i32) < limit
+    limit = count_to(rows, dtypes.i32).reshape((rows, 1)) + (diagonal + 1)
+    return count_to(columns, dtypes.i32) < limit
 
 
 def _lower_of(method: str, shape: tuple[int, ...], diagonal: int) -> UOp:

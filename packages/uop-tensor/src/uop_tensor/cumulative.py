@@ -15,7 +15,7 @@ from uop_ir import REDUCE_IDENTITY, DType, Ops, UOp, dtypes
 from . import compose, shapes
 from .creation import count, lower
 from .errors import TensorError
-from .graph import detach, fold, shape_of, unsqueezed, with_gradient_of
+from .graph import detach, fold, unsqueezed, with_gradient_of
 from .padding import constant
 from .promotion import accumulator, as_float, as_number, sum_type
 from .reduce import Reduction
@@ -109,7 +109,7 @@ class Cumulative(Reduction):
 
 def running(x: UOp, op: Ops, axis: int) -> UOp:
     """The folds of the elements up to each one of an axis."""
-    n = shape_of(x)[axis]
+    n = x.shape[axis]
     mask = lower(n, n).reshape((n, n, *(1,) * (x.ndim - axis - 1)))
     return fold(mask.where(unsqueezed(x, axis), REDUCE_IDENTITY[op](x.dtype)), op, (axis + 1,))
 
@@ -121,7 +121,12 @@ def scan(x: UOp, axis: int, combine: Callable[[UOp, UOp], UOp], identity: float)
     Hillis, Steele: Data parallel algorithms, 1986. Its gradient is the rule table's, as no element is divided
     out.
     """
-    n, step = shape_of(x)[axis], 1
+    n, step = x.shape[axis], 1
+    if isinstance(n, UOp):
+        raise TensorError(
+            "a scan along a size of a jitted function, whose value is needed",
+            remedy="compute it for the greatest size, then slice",
+        )
     before = [(0, 0)] * axis
     while step < n:
         kept = cut(x, axis, 0, n - step)

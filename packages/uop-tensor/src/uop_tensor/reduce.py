@@ -9,7 +9,7 @@ from uop_ir import DType, Ops, UOp, dtypes
 from uop_rewrite import bounds
 
 from . import compose, shapes
-from .creation import count
+from .creation import count_to
 from .errors import TensorError
 from .graph import detach, fold, shape_of
 from .promotion import accumulator, as_float, as_number, sum_type
@@ -127,13 +127,14 @@ class Reduction(Random):
         if axis is None:
             x = x.reshape((self.numel(),))
         at = shapes.one_axis(method, x.ndim, 0 if axis is None else axis)
-        size = shape_of(x)[at]
+        size = x.shape[at]
         found = x.eq(fold(x, Ops.MAX, (at,), keepdim=True))
         if x.dtype.is_float:
             found = found | compose.is_nan(x)
         # of the positions counted from the end, the greatest is the first
-        from_end = (size - count(size, dtypes.i32)).reshape((size,) + (1,) * (x.ndim - at - 1))
-        first = size - fold(found.where(from_end, 0), Ops.MAX, (at,), keepdim)
+        n = size.cast(dtypes.i32) if isinstance(size, UOp) else size
+        from_end = (n - count_to(size, dtypes.i32)).reshape((size, *(1,) * (x.ndim - at - 1)))
+        first = n - fold(found.where(from_end, 0), Ops.MAX, (at,), keepdim)
         if axis is None and keepdim:
             first = first.reshape((1,) * self.ndim)
         return first.cast(dtypes.i64)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Self, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from uop_ir import DType, Ops, Param, UOp
@@ -24,6 +25,23 @@ from .tensor import Tensor
 
 #: What of two sizes makes one.
 SIZES = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
+#: The operators of NumPy: the methods of a number in front, and behind.
+_UFUNCS = {
+    **{
+        ufunc: (f"__{name}__", f"__r{name}__")
+        for ufunc, name in {
+            "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
+            "remainder": "mod", "power": "pow", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+            "left_shift": "lshift", "right_shift": "rshift",
+        }.items()
+    },
+    "less": ("__lt__", "__gt__"),
+    "less_equal": ("__le__", "__ge__"),
+    "greater": ("__gt__", "__lt__"),
+    "greater_equal": ("__ge__", "__le__"),
+    "equal": ("__eq__", "__eq__"),
+    "not_equal": ("__ne__", "__ne__"),
+}  # fmt: skip
 Number: TypeAlias = "int | float"
 Compute: TypeAlias = "Callable[[Sequence[Number]], Any]"
 
@@ -144,6 +162,22 @@ class TracedNumber(Tensor):
 
     def __array__(self, *args: object, **kwargs: object) -> npt.NDArray[Any]:
         self._refuse("NumPy")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:  # type: ignore[override]  # tensors have None
+        """An operator of NumPy, beside an array or a number of it, is that of this number; all else asks for
+        its value.
+        """
+        name = _UFUNCS.get(ufunc.__name__)
+        if name is None or method != "__call__" or options or len(given) != 2:
+            self._refuse(f"numpy.{ufunc.__name__}")
+        left, right = given
+        return getattr(self, name[0])(right) if left is self else getattr(self, name[1])(left)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """What ints and floats have beyond operators, such as `bit_length` and `is_integer`."""
+        if name.startswith("_") or not hasattr(self._weak.kind, name):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self._refuse(f".{name}")
 
     def __hash__(self) -> int:  # noqa: PLE0309  # it never returns
         self._refuse("a key, or hash(),")
