@@ -275,6 +275,33 @@ def test_a_rate_that_is_set_between_jitted_steps() -> None:
     assert p.tolist() == [-1.9375, -1.9375]
 
 
+def test_rates_of_several_optimizers_that_are_set_between_jitted_steps() -> None:
+    p, q = (Tensor([0.0], requires_grad=True) for _ in range(2))
+    both = CombinedOptimizer(SGD([p], lr=1.0), SGD([q], lr=0.5))
+
+    @jit
+    def own() -> None:
+        (p + q).sum().backward()
+        both.step()
+        both.zero_grad()
+
+    @jit
+    def given(lr: float) -> None:
+        (p + q).sum().backward()
+        both.step(lr)
+        both.zero_grad()
+
+    wanted = np.zeros(2)
+    for rate, ratio in ((1.0, 0.5), (0.25, 0.5), (0.125, 0.25)):
+        both.lr = rate
+        both.optimizers[1].lr = rate * ratio
+        own()
+        given(2.0)
+        wanted -= np.array([1, ratio]) * (rate + 2)
+        assert [p.item(), q.item()] == wanted.tolist()
+    assert own.traces == given.traces == 1
+
+
 def test_what_an_optimizer_refuses() -> None:
     p = Tensor(START, requires_grad=True)
     wrong: list[tuple[Callable[[], object], str]] = [

@@ -46,6 +46,12 @@ def test_a_sample_has_its_length_and_follows_from_the_seed(sampler: Sampler) -> 
     assert list(sampler.characters("ab", 0)) == []
 
 
+def test_numbers_of_numpy_choose_as_those_of_python(sampler: Sampler) -> None:
+    counts: list[Any] = [np.int64(2), 2]  # the annotation says int
+    one, other = ("".join(sampler.characters("ab", 5, top_k=k)) for k in counts)
+    assert one == other
+
+
 def test_the_model_sees_the_last_characters_only(sampler: Sampler) -> None:
     long, short = "cab\ncabcab", "cabcab"
     assert long[-6:] == short
@@ -97,6 +103,7 @@ def test_what_a_sampler_refuses(sampler: Sampler) -> None:
         ({"top_p": 0.0}, SamplingError, "top_p must be above 0 and at most 1, not 0.0"),
         ({"top_p": 1.5}, SamplingError, "not 1.5"),
         ({"top_k": 1.5}, SamplingError, "top_k must be an int, not 1.5"),
+        ({"top_k": True}, SamplingError, "top_k must be an int, not True"),
         ({"top_k": 0}, SamplingError, "top_k must be at least 1, not 0"),
         ({"prompt": "abX"}, DataError, "'X'"),
     ]

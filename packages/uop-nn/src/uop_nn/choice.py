@@ -36,7 +36,9 @@ class Choice:
     def __post_init__(self) -> None:
         if not math.isfinite(self.temperature) or self.temperature < 0:
             raise SamplingError(f"the temperature must be at least 0 and finite, not {self.temperature}")
-        if self.top_k is not None and not isinstance(self.top_k, int):
+        if self.top_k is not None and (
+            isinstance(self.top_k, bool) or not isinstance(self.top_k, int | np.integer)
+        ):
             raise SamplingError(f"top_k must be an int, not {self.top_k!r}")
         if self.top_k is not None and self.top_k < 1:
             raise SamplingError(f"top_k must be at least 1, not {self.top_k}")

@@ -52,15 +52,7 @@ class Optimizer:
         """Raises OptimizerError for no parameters, one twice,
         one that has no gradient, or a negative rate.
         """
-        self.parameters = listed("an optimizer", parameters)
-        if not self.parameters:
-            raise OptimizerError("an optimizer needs at least one parameter")
-        if len({id(tensor) for tensor in self.parameters}) < len(self.parameters):
-            raise OptimizerError("an optimizer was given one parameter twice")
-        if not all(tensor.requires_grad for tensor in self.parameters):
-            raise OptimizerError(
-                "a tensor to optimize does not require a gradient", remedy="set requires_grad"
-            )
+        self.parameters = to_optimize(parameters)
         check_rate(lr)
         self._lr = lr
         # As data, not as a constant of the graph: another rate is then the same program, and jit looks it up.
@@ -173,7 +165,7 @@ class CombinedOptimizer(Optimizer):
         """
         if not optimizers:
             raise OptimizerError("a combined optimizer needs at least one optimizer")
-        super().__init__([p for optimizer in optimizers for p in optimizer.parameters], optimizers[0].lr)
+        self.parameters = to_optimize(p for optimizer in optimizers for p in optimizer.parameters)
         self.optimizers = optimizers
         self._check_first(self.lr)
 
@@ -200,8 +192,10 @@ class CombinedOptimizer(Optimizer):
 
     def step(self, lr: float | Tensor | None = None) -> None:
         """Raises OptimizerError if one of the optimizers has no parameter with a gradient."""
+        first = self.optimizers[0]
         for optimizer in self.optimizers:
-            optimizer.step(None if lr is None else lr * (optimizer.lr / self.lr))
+            # the ratio of tensors: a jitted step serves all rates that are set
+            optimizer.step(None if lr is None else lr * (optimizer._rate / first._rate))
 
     def state_dict(self) -> dict[str, Tensor]:
         return {
@@ -220,6 +214,18 @@ def check(name: str, value: object, fits: bool, what: str) -> None:
     """Raise OptimizerError for a hyperparameter that does not fit."""
     if not fits:
         raise OptimizerError(f"{name} must be {what}, not {value!r}")
+
+
+def to_optimize(parameters: Iterable[Tensor]) -> list[Tensor]:
+    """The parameters. Raises OptimizerError for none, one twice, and one that has no gradient."""
+    found = listed("an optimizer", parameters)
+    if not found:
+        raise OptimizerError("an optimizer needs at least one parameter")
+    if len({id(tensor) for tensor in found}) < len(found):
+        raise OptimizerError("an optimizer was given one parameter twice")
+    if not all(tensor.requires_grad for tensor in found):
+        raise OptimizerError("a tensor to optimize does not require a gradient", remedy="set requires_grad")
+    return found
 
 
 def listed(who: str, parameters: Iterable[Tensor]) -> list[Tensor]:
