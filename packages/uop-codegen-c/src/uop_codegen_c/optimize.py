@@ -24,6 +24,7 @@ from .schedule import Schedule, apply_schedule
 from .schedule_legal import extent, find_range, holds_scratch
 from .schedule_memory import Stage
 from .text_size import characters
+from .tiles import pieces_of
 
 #: A kernel that makes fewer scalar operations than this runs on one thread.
 THREAD_WORK = 200_000
@@ -174,7 +175,7 @@ class Scheduler(Packing):
             rest, tail = size % (many * lanes), next_number(self.root) + 2
             inner = self.split(number, many * lanes, AxisType.UPCAST)
             self.split(inner, lanes, AxisType.VECTOR)
-            copies, tails = many + (rest > 0), 2 * ((rest >= lanes) + (rest % lanes).bit_count())
+            copies, tails = many + (rest > 0), 2 * pieces_of(rest, lanes)
             if rest > 1 and many + tails <= room:
                 self.narrow(tail, lanes)
                 copies = many + tails
@@ -211,6 +212,7 @@ class Scheduler(Packing):
         rest = size % (lanes * vectors)
         order = loops.end.toposort()
         own = characters((n for n in order if r in open_ranges(n)), {}, r, lanes)
+        own += characters(self.again(loops, r), {}, r, lanes)
         room = (self.limit - characters(order, {}, r, lanes) + own) // max(own, 1)
         if rows == vectors == 1 and room < 1 + (rest > 0):
             return

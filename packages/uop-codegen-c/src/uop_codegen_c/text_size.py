@@ -58,6 +58,8 @@ def characters(nodes: Iterable[UOp], copies: Mapping[UOp, int], vector: UOp | No
             size = LONG[node.op][node.dtype is dtypes.f64][lanewise]
         else:
             size = CHARACTERS.get(node.op, OTHER)
+        if node.op is Ops.REDUCE:  # of a vector, lane by lane in the end
+            size += sum(LANE * int(r.src[0].value) for r in node.src[1:] if r.arg[1] is AxisType.VECTOR)
         if node.dtype in NARROW and node.op not in (Ops.LOAD, Ops.CONST):
             size += ROUNDING
         if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3:

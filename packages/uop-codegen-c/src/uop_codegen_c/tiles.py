@@ -80,6 +80,17 @@ class Tiles:
                 return number
         return None
 
+    def again(self, loops: Loops, axis: UOp) -> list[UOp]:
+        """What stands again for each piece that an output axis is cut into,
+        although it does not depend on the axis: it is in the loop of a reduction that does.
+        """
+        around: set[UOp] = {axis}
+        for node in reversed(loops.reductions):  # an outer one comes after those inside it
+            if not around.isdisjoint(open_ranges(node)):
+                around.update(node.src[1:])
+        order = loops.end.toposort()
+        return [n for n in order if axis not in open_ranges(n) and not around.isdisjoint(open_ranges(n))]
+
     def shape_of_tile(
         self,
         loops: Loops,
@@ -100,16 +111,24 @@ class Tiles:
         if held:
             within = toposort(loops.reductions)
             copied, once = list(within), [n for n in copied if n not in within]
+        by_piece, by_rows = self.again(loops, last), [] if r is None else self.again(loops, r)
 
         def allowed(rows: int, vectors: int) -> bool:
             if (height % rows and not depth) or depth * lanes * vectors > Limits.local_memory:
                 return False
             rest = width % (lanes * vectors)
-            copies = {last: vectors + (rest > 0) + (rest >= lanes) + (rest % lanes).bit_count()}
+            copies = {last: vectors + (rest > 0) + pieces_of(rest, lanes)}
             if r is not None:
                 copies[r] = rows + height % rows
             tails = 2 if r is not None and height % rows else 1
             text = characters(copied, copies, last, lanes) + tails * characters(once, {}, last, lanes)
+            text += pieces_of(rest, lanes) * characters(by_piece, copies, last, lanes)
+            text += (tails - 1) * characters(by_rows, copies, last, lanes)
             return text <= (self.limit // 2 if held and rest else self.limit)  # the rest is as long again
 
         return best_tile(height, width, lanes, self.machine.registers, allowed)
+
+
+def pieces_of(rest: int, lanes: int) -> int:
+    """Into how many pieces what is left of vectors is cut, each of them as wide as it can be."""
+    return (rest >= lanes) + (rest % lanes).bit_count()

@@ -169,6 +169,23 @@ for count in (2, 3, 5, 9):
     CASES |= {f"{count} long sums of {n}": long_sums(n, count) for n in (1000, 1003)}
     CASES |= {f"{count} reductions in turn of {n}": chain(n, count) for n in (1000, 1003)}
 CASES |= {f"{count} padded": shifted(1000, count) for count in (12, 40)}
+for n in (
+    31,
+    63,
+):  # the columns that are left have loops of their own, with all that depends on the rows again
+    CASES |= {
+        f"matmul of sines {n}": matmul(param(1, (27, 127)).alu(Ops.SIN), param(2, (127, n))),
+        f"matmul of sines in f64 {n}": matmul(
+            param(1, (27, 127), dtypes.f64).alu(Ops.SIN), param(2, (127, n), dtypes.f64)
+        ),
+        f"maxima of products of maxima {n}": (
+            (param(1, (64, 1, 33)).expand((64, 64, 33)) * param(2, (1, 64, 33)).expand((64, 64, 33)))
+            .reduce(Ops.MAX, 1)
+            .reshape((64, 1, 64))
+            .expand((64, n, 64))
+            * param(3, (n, 64)).reshape((1, n, 64)).expand((64, n, 64))
+        ).reduce(Ops.MAX, 1),
+    }
 for rank in range(4, 9):
     SHAPE = (3, 1, 7, 2, 5, 4, 2, 3)[:rank]
     CASES |= {
