@@ -60,6 +60,13 @@ def long_constant() -> UOp:
     return stored(UOp.param(1, 6, dtypes.i16).cast(dtypes.u64) ^ (1 << 63))
 
 
+def same_arms() -> UOp:
+    """A choice between a cast and a bitcast, of which C makes the same, within another one."""
+    x = UOp.param(1, 6, dtypes.i16)
+    truth = x.cast(dtypes.u32).cast(dtypes.bool)
+    return stored(truth.where(x.bitcast(dtypes.u16), x.cast(dtypes.u16)).pad(((1, 2),)))
+
+
 def masked_lanes() -> list[UOp]:
     """Lanes that are left out would stand outside of an array,
     as gcc says where it does not see that they are.
