@@ -62,9 +62,9 @@ def long_constant() -> UOp:
 
 def same_arms() -> UOp:
     """A choice between a cast and a bitcast, of which C makes the same, within another one."""
-    x = UOp.param(1, 6, dtypes.i16)
+    x = UOp.param(1, 24, dtypes.i16).reshape((3, 8))
     truth = x.cast(dtypes.u32).cast(dtypes.bool)
-    return stored(truth.where(x.bitcast(dtypes.u16), x.cast(dtypes.u16)).pad(((1, 2),)))
+    return stored(truth.where(x.bitcast(dtypes.u16), x.cast(dtypes.u16)).pad(((0, 0), (1, 2))))
 
 
 def masked_lanes() -> list[UOp]:
