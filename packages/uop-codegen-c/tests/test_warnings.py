@@ -81,7 +81,15 @@ def test_no_warnings(compiler: str, opt: int, tmp_path: Path) -> None:
         override(settings, cc=compiler, opt=opt, uop_cache=str(tmp_path)),
         override(ir_settings, check=1),
     ):
-        bodies = [matmul(16), masked(), both_called(), folded_away(), long_constant(), *masked_lanes()]
+        bodies = [
+            matmul(16),
+            masked(),
+            both_called(),
+            folded_away(),
+            long_constant(),
+            same_arms(),
+            *masked_lanes(),
+        ]
         CpuBackend().compile(bodies)
         copies = Schedule.parse("retype 0 upcast")
         CpuBackend(lambda body: generate(body, Freedoms(), schedule=copies)).compile([masked_copies()])
