@@ -231,8 +231,8 @@ def _where(r: Renderer, node: UOp) -> Text:
     if not node.src[0].shape:
         condition = r.text(node.src[0]).within(CONDITION)
         yes, no = (r.operand(s, lanes, BITS) for s in node.src[1:])
-        if yes == no:  # a cast and a bitcast of one integer; gcc warns where the arms are the same
-            return Text(yes, BITS)
+        if yes == no:  # a cast and a bitcast of one integer: gcc makes an int of arms that are the same
+            return Text(f"({r.type(node.dtype, lanes)})({condition} ? {yes} : {no})", UNARY)
         return Text(f"{condition} ? {yes} : {no}", CHOICE)
     name = r.helper(ctext.select_helper(dtype, lanes))
     return Text(f"{name}({', '.join(r.operand(s, lanes) for s in node.src)})")
