@@ -159,15 +159,16 @@ class Scheduler(Packing):
         text = characters(loops.end.toposort(), {}, r_last, lanes)
         ranges = {number: find_range(self.root, number) for number in within}
         own = {number: characters(within[number], {}, r, lanes) for number, r in ranges.items()}
-        for number, r in list(ranges.items()):
-            more = (1 + (extent(r) % lanes > 0)) * own[number] - characters(within[number], {}, None, lanes)
+        least = {number: 1 + (extent(r) % lanes > 0) for number, r in ranges.items()}
+        for number in within:
+            more = least[number] * own[number] - characters(within[number], {}, None, lanes)
             if text + more > self.limit:
                 del ranges[number]
             else:
                 text += more
         for number, r in ranges.items():
-            size, taken = extent(r), 1 + (extent(r) % lanes > 0)
-            room = (self.limit - text) // max(own[number], 1) + taken
+            size = extent(r)
+            room = (self.limit - text) // max(own[number], 1) + least[number]
             fits = (
                 k for k in (ACCUMULATORS, 2) if size >= 2 * k * lanes and k + (size % (k * lanes) > 0) <= room
             )
@@ -179,7 +180,7 @@ class Scheduler(Packing):
             if rest > 1 and many + tails <= room:
                 self.narrow(tail, lanes)
                 copies = many + tails
-            text += (copies - taken) * own[number]
+            text += (copies - least[number]) * own[number]
 
     def contiguous_reductions(self, loops: Loops, last: UOp | None, lanes: int) -> dict[int, dict[UOp, None]]:
         """The ranges of reductions that may be vectors, each with what is computed along it, in order."""
