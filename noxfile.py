@@ -84,7 +84,7 @@ nox.options.sessions = [
     "build",
     # a package that is taught with all that it declares, and nothing else, is tested in its week
     *(f"tests({p})" for p in PACKAGES if closure(p) != installed_in(FIRST_WEEK[p])),
-    *(f"weeks(week{week})" for week in WEEKS_OF_CHANGE),
+    *(f"weeks(new in week{week})" for week in WEEKS_OF_CHANGE),
     "stack",  # the last, so that a run closes with pytest's summary
 ]
 
@@ -164,19 +164,29 @@ def tests(session: nox.Session, package: str) -> None:
 
 
 @nox.session(tags=["test"], reuse_venv=False, requires=["build"])
-@nox.parametrize("week", WEEKS, ids=[f"week{week}" for week in WEEKS])
-def weeks(session: nox.Session, week: int) -> None:
+@nox.parametrize(
+    "week, new",
+    [
+        *(
+            nox.param(week, False, id=f"week{week}", tags=["nightly"] if week == WEEKS[-1] else [])
+            for week in WEEKS
+        ),
+        *(nox.param(week, True, id=f"new in week{week}") for week in WEEKS_OF_CHANGE),
+    ],
+)
+def weeks(session: nox.Session, week: int, new: bool) -> None:
     """Test what a student has in week N: the wheels of the packages of weeks 1 to N,
     and nothing else of ours.
 
-    A plain `nox` runs the weeks that install something new (1, 2, 5 and 7): a week between two of them
-    installs what the earlier one did. Any week can be asked for by name. A package that declares all that is
-    installed is tested in full, as `tests` does, and the others without the tests marked `net`.
+    A plain `nox` runs the suites of the packages that are new in a week (1, 2, 5 and 7). A package that
+    declares all that is installed is tested in full, as `tests` does, and the others without the tests
+    marked `net`.
     """
     have = installed_in(week)
     install_wheels(session, have)
+    tested = [p for p in have if FIRST_WEEK[p] == week or not new]
     for whole in (True, False):
-        suites = [f"packages/{p}/tests" for p in have if (closure(p) == have) == whole]
+        suites = [f"packages/{p}/tests" for p in tested if (closure(p) == have) == whole]
         if suites:
             chosen = () if whole else ("-m", NOT_NETS)
             codes = [0, NO_TESTS] if session.posargs else [0]  # which may choose tests of some suites only
