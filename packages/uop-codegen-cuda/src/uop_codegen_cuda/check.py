@@ -18,8 +18,9 @@ import numpy.typing as npt
 from uop_codegen_c import KernelSource, build
 from uop_ir import BackendError, UOp, override
 
+from .arguments import grid_of
 from .cuda_file import declared_parameters
-from .emulate import ORDERS, as_cpp, grid_of, launch, launcher, lock, runtime
+from .emulate import ORDERS, as_cpp, launch, launcher, lock, runtime
 from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings

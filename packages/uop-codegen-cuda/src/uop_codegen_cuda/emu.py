@@ -4,20 +4,20 @@ but for the time it takes. Week 7.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from uop_codegen_c import CpuBackend, current_freedoms
+from uop_codegen_c import CpuBackend
 from uop_ir import BackendError, Limits, Ops, Plan, UOp, call_params
-from uop_ir import settings as ir_settings
 
+from .arguments import check_run
 from .check import Report, check_launch
 from .emulate import EmuKernel, emulate
-from .lower import generate
+from .kernels import Kernels
+from .lower import CudaSource
 from .settings import settings
 
 
@@ -28,6 +28,10 @@ class EmuProgram:
     name: str
     source: str
     kernel: EmuKernel
+
+
+def _programs(sources: Sequence[CudaSource]) -> list[EmuProgram]:
+    return [EmuProgram(k.source.name, k.source.text, k) for k in emulate(sources)]
 
 
 class EmuBackend(CpuBackend):
@@ -42,18 +46,11 @@ class EmuBackend(CpuBackend):
         self.limits = Limits()
         #: What EMU_CHECK has found: of each kernel the findings of all launches, and the costs of the last.
         self.reports: dict[str, Report] = {}
-        self._known: weakref.WeakKeyDictionary[UOp, dict[Any, EmuProgram]] = weakref.WeakKeyDictionary()
+        self._kernels = Kernels(_programs)
 
     def compile(self, bodies: Sequence[UOp]) -> Sequence[EmuProgram]:  # type: ignore[override]
         """Compile kernels, all at once. Raises BackendError."""
-        free = current_freedoms()
-        new = {b: generate(b, free) for b in bodies if free not in self._known.get(b, {})}
-        for body, kernel in zip(new, emulate(list(new.values())), strict=True):
-            if ir_settings.debug >= 4:
-                print(kernel.source.text)
-            program = EmuProgram(kernel.source.name, kernel.source.text, kernel)
-            self._known.setdefault(body, {})[free] = program
-        return [self._known[body][free] for body in bodies]
+        return self._kernels(bodies)
 
     def link(self, plan: Plan) -> EmuExecutable:
         """Compile what is new of a plan and prepare its replay. Raises BackendError."""
@@ -80,22 +77,10 @@ class EmuExecutable:
         BoundsError for a variable outside of its bounds.
         """
         plan = self._plan
-        if len(memory) != len(plan.inputs) or len(scalars) != len(plan.scalars):
-            raise BackendError(
-                f"the plan takes {len(plan.inputs)} memories and {len(plan.scalars)} scalars, "
-                f"{len(memory)} and {len(scalars)} given",
-                remedy="a memory for each of plan.inputs, a value for each of plan.scalars",
-            )
+        data = [self._backend.bytes_of(given) for given in memory]
+        check_run(plan, [len(d) for d in data], scalars)
         start = -(-self._arena.ctypes.data // 64) * 64
-        places: dict[UOp, int] = {}
-        for number, (node, given) in enumerate(zip(plan.inputs, memory, strict=True)):
-            data, need = self._backend.bytes_of(given), node.arg.size * node.dtype.itemsize
-            if len(data) < need:
-                raise BackendError(
-                    f"memory {number} of the plan has {len(data)} bytes, needs {need}",
-                    remedy=f"allocate({need})",
-                )
-            places[node] = data.ctypes.data
+        places = {node: d.ctypes.data for node, d in zip(plan.inputs, data, strict=True)}
         values = self._constants | dict(zip(plan.scalars, scalars, strict=True))
         for kernel, params, arguments in self._calls:
             bound = list(zip(params, arguments, strict=True))

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from uop_codegen_c import KernelSource, build
-from uop_ir import BackendError, BoundsError, Ops, UOp, dtypes, evaluate
+from uop_ir import BackendError, UOp
 
+from .arguments import bits_of, grid_of
 from .gxx import cpp_compiler
 from .lower import CudaSource
 from .settings import settings
@@ -67,7 +68,7 @@ def launch(
 ) -> None:
     """Launch what a kernel was compiled to. Raises as EmuKernel does."""
     given = iter(addresses)
-    arguments = [next(given) if p.arg.size is not None else _bits(p, scalars[p]) for p in source.params]
+    arguments = [next(given) if p.arg.size is not None else bits_of(p, scalars[p]) for p in source.params]
     grid, block = grid_of(source, scalars), source.block
     if settings.emu_order not in ORDERS:
         raise BackendError(f"EMU_ORDER={settings.emu_order!r}", remedy=f"one of {', '.join(ORDERS)}")
@@ -130,24 +131,3 @@ def runtime() -> ctypes.CDLL:
 def device_text(name: str) -> str:
     """A file of the folder `emulator`."""
     return (files(__package__) / "emulator" / name).read_text()
-
-
-def _bits(param: UOp, value: float) -> int:
-    """The value of a scalar as a kernel reads it, low bytes first.
-    Raises BoundsError, VerifyError for a wrong type.
-    """
-    if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
-        name, low, high = param.arg.name, param.arg.min, param.arg.max
-        raise BoundsError(
-            f"variable {name} is {value}, outside of {low} to {high}",
-            remedy=f"{low} to {high}, or wider bounds of {name}",
-        )
-    return int(UOp.const(param.dtype, value).arg.bits) & (1 << 64) - 1
-
-
-def grid_of(source: CudaSource, scalars: Mapping[UOp, float | int]) -> list[int]:
-    """The blocks of a launch in x, y and z, with these values of scalars."""
-    return [
-        int(n.value) if n.op is Ops.CONST else int(evaluate([n], scalars)[0])  # to evaluate takes 0.1 ms
-        for n in source.grid
-    ]

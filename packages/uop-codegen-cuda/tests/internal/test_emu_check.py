@@ -38,7 +38,7 @@ def test_a_kernel_that_is_right_runs() -> None:
 
 
 def test_a_finding_is_an_error_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uop_codegen_cuda.emu.generate", lambda body, free: racing())
+    monkeypatch.setattr("uop_codegen_cuda.kernels.generate", lambda body, free: racing())
     with (
         override(settings, emu_check=1),
         pytest.raises(BackendError, match=r"EMU_CHECK=1 found\nk_.*\nline \d+: race: writes byte 0 of data0"),
@@ -56,7 +56,7 @@ def test_a_finding_is_an_error_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_an_earlier_launch_did_wrong_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel is wrong where x is 0, and stores half as many sectors there."""
     place = "data1[0] == 0 ? lidx0 / 2 : lidx0"
-    monkeypatch.setattr("uop_codegen_cuda.emu.generate", lambda body, free: racing(place))
+    monkeypatch.setattr("uop_codegen_cuda.kernels.generate", lambda body, free: racing(place))
     with override(settings, emu_check=2):
         run(backend := EmuBackend(), 0)
         run(backend, 1)
