@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_ir import DType, Ops, Param, UOp, dtypes
+from uop_ir import DType, Ops, Param, UOp, VerifyError, dtypes
 
 Array = npt.NDArray[Any]
 Runner = Callable[..., list[Array]]
@@ -103,6 +103,21 @@ def test_scalars_of_all_types_in_one_kernel(
         ):
             same_bits(got, in_memory(dtype, value))
             same_bits(interp, in_memory(dtype, value))
+
+
+@pytest.mark.parametrize("value", [None, "3", [1], 1j], ids=repr)
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+def test_what_is_no_number_is_refused(dtype: DType, value: Any, run_cpu: Runner) -> None:
+    with pytest.raises(VerifyError, match=f"no constant of type {dtype}"):
+        run_cpu(kernel(dtype), [np.zeros(1, dtype.numpy)], value)
+
+
+@pytest.mark.parametrize("value", [None, "3", [1], 1.5], ids=repr)
+def test_what_is_no_size_is_refused(value: Any, run_cpu: Runner) -> None:
+    size = UOp.variable("n", 1, 9).cast(dtypes.i32)
+    body = UOp.sink(UOp.param(0, 1, dtypes.i32).store(size.reshape((1,))))
+    with pytest.raises(VerifyError, match="no constant of type index"):
+        run_cpu(body, [np.zeros(1, np.int32)], value)
 
 
 def test_a_scalar_that_is_not_used_keeps_its_place(run_cpu: Runner) -> None:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -157,14 +156,15 @@ def _slot(param: UOp, place: Any) -> tuple[type, float, float, Any, UOp]:
         return int, param.dtype.min, min(param.dtype.max, dtypes.i64.max), place, param
     if param.dtype is dtypes.bool:
         return bool, False, True, place, param
-    return NoneType, 0, 0, place, param  # 16-bit floats
+    return float, math.inf, -math.inf, place, param  # 16-bit floats: no value is within these bounds
 
 
 def _checked_bits(param: UOp, value: float) -> int:
+    bits = scalar_bits(param.dtype, value)
     if param.dtype is dtypes.index and not param.arg.min <= value <= param.arg.max:
         name, low, high = param.arg.name, param.arg.min, param.arg.max
         raise BoundsError(f"variable {name} is {value}, outside of {low} to {high}")
-    return scalar_bits(param.dtype, value)
+    return bits
 
 
 def scalar_bits(dtype: DType, value: float) -> int:
