@@ -26,6 +26,8 @@ TAKEN = re.compile(
     "stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype|omp",
     re.IGNORECASE,
 )
+#: What the function of a plan has beside its scalars: a model, types, and functions of ours.
+CALLED = re.compile(r"model|\w+_t|bits_of_\w+|k_\w+")
 #: The first bytes of a file of weights: a line of text, padded with zeros.
 HEAD = 64
 ALIGNMENT = 64
@@ -215,11 +217,13 @@ def _members(names: Iterable[str], spelled: Callable[[str], str]) -> dict[str, s
 
 
 def _argument_name(name: str) -> str:
-    """A name for an argument of a C function beside `model`; one of capitals could be a macro."""
+    """A name for an argument of a C function beside what that function calls;
+    one of capitals could be a macro.
+    """
     plain = identifier(name)
-    if plain[:1].isdigit():
+    if not plain[:1].isalpha():
         return f"n{plain}"
-    return f"{plain}_" if plain == "model" or plain.isupper() or KEYWORDS.fullmatch(plain) else plain
+    return f"{plain}_" if plain.isupper() or KEYWORDS.fullmatch(plain) or CALLED.fullmatch(plain) else plain
 
 
 def _changed(plan: Plan) -> frozenset[UOp]:

@@ -180,7 +180,8 @@ def _example(model: Model) -> Iterator[str]:
     changing = [t.name for t in model.weights if t.changes]
     if changing:
         yield ""
-        yield from (f"   {line}" for line in wrap(f"A run changes weights: {', '.join(changing)}.", COLUMNS))
+        said = comment(f"A run changes weights: {', '.join(changing)}.")
+        yield from (f"   {line}" for line in wrap(said, COLUMNS))
     yield ""
 
 

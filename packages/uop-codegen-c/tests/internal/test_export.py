@@ -307,10 +307,32 @@ def test_a_model_may_be_called_like_a_word_of_c_or_of_the_files(name: str, tmp_p
     assert (tmp_path / name).exists()
 
 
-def test_scalars_may_be_called_like_the_model_a_macro_or_each_other(tmp_path: Path) -> None:
-    export(tmp_path, scalars={"model": N, "model_": RATE})
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("model", "model_"), ("EDOM", "a.b"), ("bits_of_f32", "int64_t"), ("_Bool", "typeof"),
+        ("class", "k_1"), ("new", "this"),
+    ],
+)  # fmt: skip
+def test_scalars_may_be_called_like_the_model_a_macro_a_word_or_each_other(
+    first: str, second: str, tmp_path: Path
+) -> None:
+    export(tmp_path, scalars={first: N, second: RATE})
     make(tmp_path, STRICT_C, "OPENMP=")
-    export(tmp_path, scalars={"EDOM": N, "a.b": RATE})
+    for compiler in ("cc", "c++"):
+        user = tmp_path / f"user.{compiler}"
+        user.write_text('#include "small.h"\nint main(void) { return small_load("none") != NULL; }\n')
+        if shutil.which(compiler) is not None:
+            command = [compiler, "-x", "c" if compiler == "cc" else "c++", str(user), "-fsyntax-only"]
+            subprocess.run(command, check=True)
+
+
+def test_names_do_not_end_the_comment_that_they_stand_in(tmp_path: Path) -> None:
+    name = "*/ int a = 1; /*"
+    data = {name: DATA["layer.weight"], "layer.bias": DATA["layer.bias"]}
+    inputs = {"*/ int b = 1; /*": X, "un-used": UNUSED}
+    outputs = {"*/ int c = 1; /*": TOTAL, "whole": WHOLE, "half": HALF}
+    export(tmp_path, weights={name: W, "layer.bias": BIAS}, data=data, inputs=inputs, outputs=outputs)
     make(tmp_path, STRICT_C, "OPENMP=")
 
 
