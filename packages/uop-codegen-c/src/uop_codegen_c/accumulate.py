@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, index
+from uop_rewrite import graph_rewrite, symbolic
 
 from .loops import in_order, length, next_slot, open_ranges
 
@@ -81,9 +82,10 @@ def _close_group(
 
 
 def _unrolled(value: UOp, ranges: Sequence[UOp]) -> Iterator[UOp]:
-    """A value at all values of some ranges, the last of which changes first."""
+    """A value at all values of some ranges, the last of which changes first; each simplified anew."""
     for at in product(*(range(int(r.src[0].value)) for r in ranges)):
-        yield value.substitute({r: index(i) for r, i in zip(ranges, at, strict=True)})
+        one = value.substitute({r: index(i) for r, i in zip(ranges, at, strict=True)})
+        yield graph_rewrite(one, symbolic)
 
 
 def _all(lanes: int) -> UOp:

@@ -137,6 +137,12 @@ class Widen(Pass):
 
 
 @dataclass(frozen=True)
+class Resimplify(Simplify):
+    name: ClassVar = "resimplify"
+    purpose: ClassVar = "fold what expand and define made"
+
+
+@dataclass(frozen=True)
 class Accumulate(Pass):
     name: ClassVar = "accumulate"
     purpose: ClassVar = "REDUCE becomes accumulators"
@@ -146,12 +152,6 @@ class Accumulate(Pass):
 
     def run(self, root: UOp) -> UOp:
         return accumulate(root, self.contract)
-
-
-@dataclass(frozen=True)
-class Resimplify(Simplify):
-    name: ClassVar = "resimplify"
-    purpose: ClassVar = "fold what expand and define made"
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ def lowering(
         Expand(),
         Define(),
         Widen(),
-        Accumulate(freedoms.contract),
         Resimplify(),
+        Accumulate(freedoms.contract),
         Reguard(),
         Spread(),
     )
@@ -212,6 +212,7 @@ ORDER: tuple[Before, ...] = (
     Before("expand", "accumulate", "an accumulator is needed for each copy and lane"),
     Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
     Before("define", "resimplify", "definitions bring constants"),
+    Before("resimplify", "accumulate", "what accumulators stand on is not made anew"),
     Before("resimplify", "reguard", "nothing after it may take a guard away"),
     Before("expand", "reguard", "it gives each lane of a vector a condition of its own"),
     Before("resimplify", "spread", "what simplifies makes sums short, not easy to hoist"),

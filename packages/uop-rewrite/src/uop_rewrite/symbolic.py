@@ -6,7 +6,7 @@ Integers wrap and floats round: the rules here are few, and each holds bit for b
 
 from __future__ import annotations
 
-from uop_ir import Ops, UOp, dtypes, fold
+from uop_ir import Kind, Ops, UOp, dtypes, fold
 
 from .bounds import values
 from .casts import bitcasts, lossless
@@ -41,6 +41,7 @@ from .pattern import (
 )
 from .rules import BOOL, FLOATS, INDEX, INTEGERS, Region, Rule, RuleSet
 from .sizes import few
+from .sums import SUM_OPS
 
 n = var("n")
 BITCAST, INDEXED, LOAD, MULACC, SHL, SHR = (
@@ -79,13 +80,26 @@ def _decided(n: UOp) -> UOp | None:
 
 folding = RuleSet(Rule("fold constants", Pattern(op, None, "n"), _fold) for op in FOLDED)
 
+
+def _one_value_left(op: Ops, types: frozenset[Kind]) -> Rule:
+    return Rule("one value left", Pattern(op, None, "n"), _decided, types=types)
+
+
 decided = RuleSet(
-    Rule("one value left", Pattern(op, None, "n"), _decided, types=INTEGERS | BOOL)
+    _one_value_left(op, INTEGERS | BOOL)
     for op in (
-        Ops.ADD, Ops.SUB, Ops.NEG, Ops.MUL, Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ, Ops.AND,
-        Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, Ops.WHERE,
+        Ops.DIV, Ops.MOD, Ops.MAX, Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR,
+        Ops.WHERE,
     )
-) + RuleSet([Rule("one value left", CAST(x).named("n"), _decided, types=BOOL)])  # fmt: skip
+) + RuleSet(
+    [
+        *(_one_value_left(op, WRAPPING) for op in SUM_OPS),
+        Rule("one value left", CAST(x).named("n"), _decided, types=BOOL),
+    ]
+)  # fmt: skip
+
+#: An index sum is brought into canonical form first: the values of that are asked for again.
+decided_sums = RuleSet(_one_value_left(op, INDEX) for op in SUM_OPS)
 
 
 def _zero(a: UOp) -> bool:
@@ -260,7 +274,7 @@ identities = RuleSet(
 )  # fmt: skip
 
 #: What needs no guard: the rules by which expressions are simplified where one holds.
-plain = (folding + decided + identities + index_rules).remembering()
+plain = (folding + decided + identities + index_rules + decided_sums).remembering()
 
 
 def _simplify(node: UOp) -> UOp:
