@@ -248,6 +248,8 @@ def test_common_divisors(dtype: DType) -> None:
     x[:6], y[:6] = [a, b, 0, 0, high, 12], [b, a, 5, 0, high, 18]
     found = Tensor(x).gcd(Tensor(y))
     np.testing.assert_array_equal(found.numpy(), np.gcd(x, y), strict=True)
+    # what wraps is that of the absolute values
+    np.testing.assert_array_equal(Tensor(x).lcm(Tensor(y)).numpy(), np.lcm(x, y), strict=True)
     x, y = x % 11, y % 11
     np.testing.assert_array_equal(Tensor(x).lcm(Tensor(y)).numpy(), np.lcm(x, y), strict=True)
     assert Tensor([8], dtype=dtype).gcd(12).tolist() == [4]

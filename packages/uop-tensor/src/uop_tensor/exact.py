@@ -29,8 +29,8 @@ def _steps(dtype: DType) -> int:
 
 def lcm(x: UOp, y: UOp) -> UOp:
     """The least common multiple of integers, not negative unless it wraps; beside 0 it is 0."""
-    product = x // gcd(x, y) * y
-    return compose.absolute(product) if x.dtype.min < 0 else product
+    one, other = (compose.absolute(n) if n.dtype.min < 0 else n for n in (x, y))
+    return one // gcd(x, y) * other
 
 
 def nextafter(x: UOp, y: UOp) -> UOp:
