@@ -119,6 +119,8 @@ def test_covariance() -> None:
     near(Tensor(x[0]).cov(), np.cov(x[0]))
     near(Tensor(x).corrcoef(), np.corrcoef(x))
     near(Tensor(x[0]).corrcoef(), 1.0)
+    near(Tensor(x[:, :0]).cov(), np.full((3, 3), np.nan))
+    near(Tensor(x[:0]).cov(), np.zeros((0, 0)))
     whole = RNG.integers(0, 9, (2, 5))
     assert Tensor(whole).cov().dtype is dtypes.f32
     near(Tensor(whole).cov(), np.cov(whole), 1e-6)

@@ -30,9 +30,8 @@ class Distribution(Statistics):
                 f"cov: a tensor of shape {self.shape}", remedy="rows of observations, or one row"
             )
         dtype = as_float(self.dtype)
-        x = self.cast(accumulator(dtype)).reshape(
-            (-1 if self.ndim == 2 else 1, self.shape[-1] if self.ndim else 1)
-        )
+        rows = self.shape[0] if self.ndim == 2 else 1
+        x = self.cast(accumulator(dtype)).reshape((rows, self.shape[-1] if self.ndim else 1))
         n = x.shape[1]
         counts, weights = (
             None if w is None else self._weights(name, w, n).cast(x.dtype)
@@ -49,7 +48,7 @@ class Distribution(Statistics):
             lost = 1 if weights is None else (each * weights).sum() / total
             found = centred @ (centred * each).mT / (total - lost * correction).maximum(0)
         found = found.cast(dtype)
-        return found if self.ndim == 2 and self.shape[0] != 1 else found.reshape(())
+        return found if rows != 1 else found.reshape(())
 
     def _weights(self, name: str, weights: Self, n: int) -> Self:
         if weights.shape != (n,) or (name == "fweights" and not weights.dtype.is_int):
