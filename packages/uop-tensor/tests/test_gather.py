@@ -301,6 +301,7 @@ ERRORS: list[tuple[Callable[[Tensor], object], str]] = [
     (lambda t: t.bool().scatter_add(0, [[0]], t.bool()), "scatter_add: operands of dtype bool"),
     (lambda t: t.bool().scatter_reduce(0, [[0]], t.bool(), "amax"), "scatter_reduce: operands of dtype bool"),
     (lambda t: t.index_add(0, [0], t), r"index_add: \(2, 3\) at positions"),
+    (lambda t: t.bool().index_add(0, [0], t[:1].bool()), "index_add: operands of dtype bool"),
     (lambda t: t.masked_fill(t, 0), "masked_fill: a mask of dtype f32"),
     (lambda t: t.masked_fill(t[None].expand(2, 2, 3) > 0, 0), "masked_fill: a mask of shape"),
     (lambda t: t.masked_select(t), "masked_select: a mask of dtype f32"),

@@ -58,6 +58,19 @@ def test_a_scalar_is_one_of_one_axis(name: str) -> None:
         getattr(scalar, name)(1)
 
 
+def test_parts_of_a_scalar() -> None:
+    x, at = Tensor(2.5), Tensor([0])
+    assert x.index_select(-1, at).numpy().tolist() == 2.5
+    for source in (Tensor(4.0), Tensor([4.0])):
+        assert x.index_add(0, at, source).numpy().tolist() == 6.5
+        assert x.index_copy(0, at, source).numpy().tolist() == 4
+        assert x.index_reduce(-1, at, source, "prod").numpy().tolist() == 10
+    assert Tensor([1.0, 2.0]).index_copy(0, at, Tensor(4.0)).tolist() == [4, 2]
+    for quantile in (x.quantile, x.nanquantile):
+        assert quantile(0.3, 0).numpy().tolist() == 2.5
+        assert quantile([0.3], -1, keepdim=True).tolist() == [2.5]
+
+
 def test_the_gradient_of_a_scalar_along_an_axis() -> None:
     x = Tensor(2.5)
     (found,) = (x * x).sum(0).gradient(x)

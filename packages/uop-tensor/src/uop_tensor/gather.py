@@ -157,6 +157,7 @@ class Gather(Masks):
         """This tensor with `alpha * source` added to the elements
         at the positions of a vector along an axis.
         """
+        refuse_bool("index_add", self.dtype)
         at, positions, values = self._parts("index_add", axis, index, source)
         positions = broadcast_to(
             positions.reshape((*positions.shape, *(1,) * (self.ndim - at - 1))), values.shape
@@ -169,6 +170,8 @@ class Gather(Masks):
         at = shapes.one_axis(method, self.ndim, axis)
         positions = self._vector(method, index, at)
         wanted = (*self.shape[:at], *shape_of(positions), *self.shape[at + 1 :])
+        if source.ndim == 0 and wanted == (1,):
+            source = source.reshape(wanted)
         if source.shape != wanted:
             raise TensorError(
                 f"{method}: {source.shape} at positions of shape {positions.shape} of axis {at} of {self.shape}",

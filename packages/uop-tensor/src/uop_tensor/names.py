@@ -83,9 +83,10 @@ OF_METHOD: dict[str, dict[str, str]] = {
 # fmt: off
 OF_SCALARS = frozenset({
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax",
-    "cummin", "cumprod", "cumsum", "index_fill", "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max",
-    "mean", "median", "min", "mode", "nanmean", "nanmedian", "nansum", "norm", "prod", "softmax", "softmin", "sort", "squeeze",
-    "std", "std_mean", "sum", "topk", "var", "var_mean",
+    "cummin", "cumprod", "cumsum", "index_add", "index_copy", "index_fill", "index_reduce", "index_select",
+    "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max", "mean", "median", "min", "mode", "nanmean",
+    "nanmedian", "nansum", "norm", "prod", "softmax", "softmin", "sort", "squeeze", "std", "std_mean", "sum",
+    "topk", "var", "var_mean",
 })
 # fmt: on
 C = TypeVar("C", bound=type)

@@ -136,8 +136,8 @@ class Ranks(Ordering):
             raise TensorError(
                 f"{method}: interpolation={interpolation!r}", remedy=f"one of {', '.join(_BETWEEN)}"
             )
-        self._nonempty(method, axis)
-        x = self.reshape(-1) if axis is None else self
+        self._nonempty(method, axis if self.ndim else None)
+        x = self.reshape(-1) if axis is None or not self.ndim else self
         at = shapes.one_axis(method, x.ndim, 0 if axis is None else axis)
         size = x.shape[at]
         dtype = as_float(self.dtype)
