@@ -91,7 +91,10 @@ def test_affine_grid(corners: bool) -> None:
         (lambda x, g: x.grid_sample(g, padding_mode="wrap"), "padding_mode='wrap'"),
         (lambda x, g: x[:, :, :0].grid_sample(g), "its space is not empty"),
         (lambda x, g: x.affine_grid((2, 1, 3, 3)), "affine_grid: f32"),
-        (lambda x, g: x.ones(2, 2, 3).affine_grid((2, 1, -3, 3)), r"affine_grid: .* of shape \(2, 1, -3, 3\)"),
+        (
+            lambda x, g: x.ones(2, 2, 3).affine_grid((2, 1, -3, 3)),
+            r"affine_grid: .* of shape \(2, 1, -3, 3\)",
+        ),
     ],
 )
 def test_what_does_not_fit(wrong: Any, message: str) -> None:

@@ -85,7 +85,12 @@ class Warping(Resizing):
         wanted = integers("affine_grid", (size,))
         batch, places = wanted[:1], wanted[2:]
         axes = len(places)
-        if axes not in (2, 3) or min(wanted) < 0 or self.shape != (*batch, axes, axes + 1) or not self.dtype.is_float:
+        if (
+            axes not in (2, 3)
+            or min(wanted) < 0
+            or self.shape != (*batch, axes, axes + 1)
+            or not self.dtype.is_float
+        ):
             raise TensorError(
                 f"affine_grid: {self.dtype}{self.shape} for a result of shape {tuple(size)}",
                 remedy="floats (batch, 2, 3) for (batch, channels, h, w), or (batch, 3, 4) with three axes",
