@@ -371,6 +371,8 @@ def test_casts_of_what_does_not_fit() -> None:
             r"\+: shapes \(2,\) and \(3,\) do not broadcast",
         ),
         (lambda: operator.add(Tensor([1.0]), "x"), r"\+: str is no operand"),
+        (lambda: Tensor([1.0]).eq("x"), "==: str is no operand"),  # type: ignore[arg-type]
+        (lambda: Tensor([1.0]).ne_([1.0]), "!=: list is no operand"),  # type: ignore[arg-type]
         (lambda: Tensor([1.0]) & 1, "&: operands of dtype f32"),
         (lambda: ~Tensor([1.0]), "~: an operand of dtype f32"),
         (lambda: Tensor(np.ones(1, np.uint64)) + Tensor([1]), "no dtype holds both u64 and i64"),

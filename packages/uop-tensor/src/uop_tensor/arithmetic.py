@@ -171,10 +171,10 @@ class Arithmetic(Value):
         return self._of(_at_most(y, x))
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise, as in NumPy
-        return self._equality("==", Ops.CMPEQ, other)
+        return self._equality("==", Ops.CMPEQ, other) if _comparable(other) else cast(Self, NotImplemented)
 
     def __ne__(self, other: object) -> Self:  # type: ignore[override]
-        return self._equality("!=", Ops.CMPNE, other)
+        return self._equality("!=", Ops.CMPNE, other) if _comparable(other) else cast(Self, NotImplemented)
 
     __hash__ = Value.__hash__
 
@@ -187,12 +187,7 @@ class Arithmetic(Value):
         return self.cast(dtypes.f64), math.copysign(math.inf, other)
 
     def _equality(self, method: str, op: Ops, other: object) -> Self:
-        try:
-            x, y = operands(method, *self._compared(other))  # type: ignore[arg-type]  # refused where it is no operand
-        except TensorError:
-            if isinstance(other, Value | int | float) or hasattr(other, "dtype"):
-                raise
-            return cast(Self, NotImplemented)
+        x, y = operands(method, *self._compared(other))  # type: ignore[arg-type]  # refused where it is no operand
         return self._of(x.alu(op, y))
 
     def maximum(self, other: Operand) -> Self:
@@ -283,6 +278,11 @@ class Arithmetic(Value):
 
 def _is_nan(x: UOp) -> UOp:
     return compose.is_nan(x) if x.dtype.is_float else UOp.const(dtypes.bool, False)
+
+
+def _comparable(other: object) -> bool:
+    """Whether an operand may equal a tensor; all else is left to Python, to which it is another object."""
+    return isinstance(other, Value | int | float) or hasattr(other, "dtype")
 
 
 def _at_most(x: UOp, y: UOp) -> UOp:

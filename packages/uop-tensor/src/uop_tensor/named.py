@@ -83,11 +83,11 @@ class Named(Elementwise):
 
     def eq(self, other: Operand) -> Self:
         """self == other."""
-        return self == other
+        return self._equality("==", Ops.CMPEQ, other)
 
     def ne(self, other: Operand) -> Self:
         """self != other."""
-        return self != other
+        return self._equality("!=", Ops.CMPNE, other)
 
     not_equal = ne
 
