@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_ir import UopError, override, settings
+from uop_ir import DType, UopError, dtypes, override, settings
 from uop_nn import AdamW, CharTokenizer, Gpt, GptConfig, Mlp, Module, save_checkpoint
 from uop_tensor import Tensor, export, jit
 
@@ -55,14 +55,15 @@ def make(folder: Path, *options: str) -> None:
 
 
 def run(
-    folder: Path, name: str, given: dict[str, Array | float], *outputs: str, threads: int = 2
+    folder: Path, name: str, given: Mapping[str, Array | float], *outputs: str, threads: int = 2
 ) -> list[bytes]:
     """The files that a program writes; it finds no Python, and nothing else of ours."""
     words = []
     for key, value in given.items():
         if isinstance(value, np.ndarray):
             value.tofile(folder / f"{key}.in")
-        words.append(f"{key}={key}.in" if isinstance(value, np.ndarray) else f"{key}={float(value).hex()}")
+        number = value.hex() if isinstance(value, float) else value
+        words.append(f"{key}={key}.in" if isinstance(value, np.ndarray) else f"{key}={number}")
     words += [f"{key}={key}.out" for key in outputs]
     environment = {"OMP_NUM_THREADS": str(threads), "PATH": ""}
     done = subprocess.run(
@@ -130,7 +131,7 @@ int main(void) {
                 return 2;
             }
         }
-        step_run(model, 0x1p-5f / (float)(i + 1));
+        step_run(model, 0.03125 / (i + 1));
         fwrite(step_output_loss(model), sizeof(float), 1, stdout);
     }
     for (const step_tensor *t = step_weights; t->name != NULL; t++) {
@@ -187,6 +188,20 @@ def test_a_training_step_trains_without_python(tmp_path: Path) -> None:
     want = [a.tobytes() for a in losses] + [weights[n].numpy().tobytes() for n in names if n in weights]
     assert len(want) == 4 + len(weights)
     assert said == b"".join(want)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16, dtypes.f64, dtypes.i64, dtypes.u8], ids=str)
+def test_numbers_beside_tensors_of_every_dtype(dtype: DType, tmp_path: Path) -> None:
+    def function(x: Tensor, n: int, rate: float) -> tuple[Tensor, ...]:
+        return x * n - (n + 1), x * (rate / 3) if dtype.is_float else x // n, x.cast(dtypes.f32) * rate
+
+    x = np.array([1, 3, 5], np.int8).astype(dtype.numpy)
+    export(function, [Tensor(x, dtype=dtype), 1, 0.5], tmp_path, "model")
+    make(tmp_path)
+    for n, rate in ((3, 0.1), (7, 1e-3)):
+        want = [t.numpy().tobytes() for t in jit(function)(Tensor(x, dtype=dtype), n, rate)]
+        given: dict[str, Array | float] = {"x": x, "n": n, "rate": rate}
+        assert run(tmp_path, "model", given, "output.0", "output.1", "output.2") == want
 
 
 @pytest.mark.parametrize(

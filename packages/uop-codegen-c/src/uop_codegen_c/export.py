@@ -27,18 +27,22 @@ def export_plan(
     weights: Mapping[str, UOp],
     scalars: Mapping[str, UOp],
     data: Mapping[str, npt.NDArray[Any]],
+    computed: Mapping[UOp, UOp] | None = None,
 ) -> list[Path]:
     """Write NAME.h, NAME.c, NAME.bin, main.c and Makefile to a folder, which is made; the paths written.
 
     All memory of the plan has a name: each value of `inputs`, `outputs` and `weights` is a PARAM of the plan,
     reshaped to the shape that it is to have; one that the plan does not use may be among them. Outputs may be
     memory that has a name already. `data` has the contents of each weight; what a run stores to weights is
-    there in the next one. `scalars` are the plan's scalars.
+    there in the next one. `scalars` are the numbers that a run is given: scalars of the
+    plan, or what its other ones are computed from, each as `computed` says.
 
     The same plan gives the same bytes, on machines of one kind. Raises UopError for names that will not do in
     C and for a folder that cannot be written, BackendError where the plan cannot be C.
     """
-    model = make_model(name, plan, inputs=inputs, outputs=outputs, weights=weights, scalars=scalars)
+    model = make_model(
+        name, plan, inputs=inputs, outputs=outputs, weights=weights, scalars=scalars, computed=computed or {}
+    )
     files: dict[str, bytes] = {
         f"{name}.h": header(model).encode(),
         f"{name}.c": source(model).encode(),

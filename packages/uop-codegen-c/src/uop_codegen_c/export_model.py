@@ -27,7 +27,7 @@ TAKEN = re.compile(
     re.IGNORECASE,
 )
 #: What the function of a plan has beside its scalars: a model, types, and functions of ours.
-CALLED = re.compile(r"model|\w+_t|bits_of_\w+|k_\w+")
+CALLED = re.compile(r"model|\w+_t|bits_of_\w+|k_\w+|computed\d+")
 #: The first bytes of a file of weights: a line of text, padded with zeros.
 HEAD = 64
 ALIGNMENT = 64
@@ -65,7 +65,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number that each run is given: `member` is its name in C."""
+    """A number that each run is given, or computes first: `member` is what stands for it in C."""
 
     name: str
     member: str
@@ -74,7 +74,10 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Model:
-    """A plan, the kernel of each of its calls, and its memory and scalars by name."""
+    """A plan, the kernel of each of its calls, and its memory and scalars by name.
+
+    `computed` are scalars that are computed from the others, by the kernel of the body `numbers`.
+    """
 
     name: str
     plan: Plan
@@ -83,6 +86,8 @@ class Model:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     scalars: tuple[Scalar, ...]
+    computed: tuple[Scalar, ...]
+    numbers: UOp
 
     @property
     def weight_bytes(self) -> int:
@@ -105,8 +110,10 @@ def make_model(
     outputs: Mapping[str, UOp],
     weights: Mapping[str, UOp],
     scalars: Mapping[str, UOp],
+    computed: Mapping[UOp, UOp],
 ) -> Model:
-    """The model of a plan; each value is a PARAM of the plan reshaped to its shape, each scalar a PARAM.
+    """The model of a plan; each value is a PARAM of the plan reshaped to its shape, each scalar a PARAM, and
+    what is `computed` from scalars is a scalar of the plan.
 
     Raises UopError for names that will not do,
     BackendError for a plan whose memory is not all named, and where a kernel cannot be C.
@@ -134,12 +141,14 @@ def make_model(
         _tensors("in", inputs, changed, first),
         _tensors("out", outputs, changed, first),
         tuple(Scalar(n, m, scalars[n]) for n, m in _members(scalars, _argument_name).items()),
+        tuple(Scalar(p.arg.name, f"*computed{i}", p) for i, p in enumerate(computed)),
+        UOp.sink(*(_number(slot, value) for slot, value in enumerate(computed.values()))),
     )
     named = {t.param for t in (*model.weights, *model.inputs, *model.outputs)}
     for param in plan.inputs:
         if param not in named:
             raise BackendError(f"memory {param!r} of the plan has no name")
-    if missing := set(plan.scalars) - {s.param for s in model.scalars}:
+    if missing := set(plan.scalars) - {s.param for s in (*model.scalars, *model.computed)}:
         raise BackendError(f"the scalar {min(p.arg.name for p in missing)} of the plan has no name")
     return model
 
@@ -163,7 +172,7 @@ def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
     Raises BackendError for what a plan may not have.
     """
     members = {t.param: t.place for t in (*model.weights, *model.outputs, *model.inputs)}
-    scalars = {s.param: s for s in model.scalars}
+    scalars = {s.param: s for s in (*model.scalars, *model.computed)}
     memory: list[str] = []
     numbers: list[Scalar] = []
     params = call_params(call.src[0])
@@ -178,6 +187,11 @@ def arguments(model: Model, call: UOp) -> tuple[list[str], list[Scalar]]:
         else:
             raise BackendError(f"argument {given!r} of a kernel has no place in an export")
     return memory, numbers
+
+
+def _number(slot: int, value: UOp) -> UOp:
+    """What stores a scalar that is computed."""
+    return UOp.param(slot, 1, value.dtype).store(value.reshape((1,)))
 
 
 def _tensors(

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from string import Template
 from textwrap import wrap
 
-from uop_ir import UOp, dtypes
+from uop_ir import UOp, call_params, dtypes
 
+from .ctext import SCALAR
 from .export_model import ALIGNMENT, HEAD, Model, Scalar, Tensor, arguments, c_type
+from .generated import remembered
 from .program_text import QUIET, c_string, comment, definitions, local, preambles, scalar_bits
 
 COLUMNS = 110
@@ -138,9 +140,10 @@ def header(model: Model) -> str:
 
 def source(model: Model) -> str:
     """The text of the source: kernels, the memory of a model, and the plan as one function."""
-    kernels = list({kernel.name: kernel for kernel in model.kernels}.values())
+    first = [remembered(model.numbers)] if model.computed else []
+    kernels = list({kernel.name: kernel for kernel in (*first, *model.kernels)}.values())
     before = preambles(kernels)
-    bits = [scalar_bits(s.param, s.member)[0] for s in model.scalars]
+    bits = [scalar_bits(s.param, s.member)[0] for s in (*model.scalars, *model.computed)]
     includes = [f"#include <{name}.h>" for name in ("errno", "stdio", "stdlib", "string")]
     parts = [
         f'#include "{model.name}.h"\n\n' + "\n".join(includes),
@@ -249,6 +252,14 @@ def _run(model: Model) -> str:
             lines.append(f"    if ({s.member} < {s.param.arg.min} || {s.member} > {s.param.arg.max}) {{")
             lines += ["        return EDOM;", "    }"]
     used: set[UOp] = set()
+    if model.computed:
+        given = {s.param: s for s in model.scalars}
+        numbers = [given[p] for p in call_params(model.numbers) if p.arg.size is None]
+        used.update(s.param for s in numbers)
+        places = [s.member.removeprefix("*") for s in model.computed]
+        declared = zip(model.computed, places, strict=True)
+        lines += [f"    {SCALAR[s.param.dtype]} {place}[1];" for s, place in declared]
+        lines += _call(remembered(model.numbers).name, places, numbers)
     for kernel, call in zip(model.kernels, model.plan.calls, strict=True):
         memory, numbers = arguments(model, call)
         used.update(s.param for s in numbers)

@@ -14,27 +14,30 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from uop_ir import BackendError, Plan, UOp, UopError, get_backend
+from uop_ir import BackendError, Plan, UOp, UopError, dtypes, get_backend
 
 from .captured import Captured
 from .data import Array
+from .exported import argument
 from .jit import Jitted
 from .jit_tree import Tree, flatten
 from .live import JitError
 from .replay import Replay
 from .structure import NUMBER, TENSOR, Leaf
 from .tensor import Tensor
-from .trace import scalar_param, trace
+from .trace import trace
+from .weak import Weak
 
-#: The Python ints that an i32 holds.
-I32 = range(-(1 << 31), 1 << 31)
+#: The Python ints that an i64 holds.
+I64 = range(-(1 << 63), 1 << 63)
 
 
 class Exporter(Protocol):
     """What an entry point of `uop.export` is: it writes a plan to a folder, and says which files that are.
 
-    Each value of `inputs`, `outputs` and `weights` is a memory PARAM of the plan, reshaped; `scalars` are its
-    scalars, and `data` the contents of each weight.
+    Each value of `inputs`, `outputs` and `weights` is a memory PARAM of the plan, reshaped; `scalars` are the
+    numbers that a run is given, PARAMs of i64 or f64; `computed` is for each scalar of the plan what it is
+    computed from these; `data` has the contents of each weight.
     """
 
     def __call__(
@@ -47,6 +50,7 @@ class Exporter(Protocol):
         outputs: Mapping[str, UOp],
         weights: Mapping[str, UOp],
         scalars: Mapping[str, UOp],
+        computed: Mapping[UOp, UOp],
         data: Mapping[str, Array],
     ) -> list[Path]: ...
 
@@ -62,10 +66,10 @@ def export(
 ) -> list[Path]:
     """Write what `function(*inputs)` computes as a program of the device's language; the files written.
 
-    `inputs` are examples: as with `jit`, tensors and numbers among them are given anew in each run, and the
-    rest is part of the program. Tensors that the function closes over are written as they are now; `weights`
-    gives them names. Those that it assigns keep their new values from run to run. `outputs` names the tensors
-    of the result in order.
+    `inputs` are examples: as with `jit`, tensors and numbers among them are given anew in each run, numbers
+    as i64 or f64, and the rest is part of the program. Tensors that the function closes over are written as
+    they are now; `weights` gives them names. Those that it assigns keep their new values from run to run.
+    `outputs` names the results in order: tensors, and numbers that depend on the arguments.
 
     An input is called like the parameter of the function, a part of a list, tuple or dict `PARAMETER.KEY`; an
     output `output`, or `output.KEY`. Raises JitError for what cannot be traced, UopError for arguments of
@@ -78,20 +82,25 @@ def export(
         _check_count(name, parameters, inputs)
     given = flatten(name, (tuple(inputs), {}))
     for n in given.numbers:
-        if isinstance(n, int) and n not in I32:
-            raise JitError(f"{name}: the argument {n} does not fit an i32", remedy="give a tensor")
+        if isinstance(n, int) and n not in I64:
+            raise JitError(f"{name}: the argument {n} does not fit an i64", remedy="give a float")
     device = next((t.device for t in given.tensors), None) or get_backend().name
     write = _exporter(device)
-    found: list[tuple[str, int]] = []
+    places: list[str] = []
 
     def traced(*args: Any) -> tuple[Tensor, ...]:
-        """Each result as a tensor of its own: also what is an argument,
-        was there before, or stands in two places.
+        """Each result as a tensor of its own: also what is an argument, was there before, stands in two
+        places, or is a number that depends on the arguments.
         """
         result = flatten(name, function(*args))
-        leaves = result.structure[0].leaves(result.structure, "output")
-        found[:] = [(place, number) for what, place, number in leaves if what is TENSOR]
-        return tuple(type(t)._of(t.uop) for t in (result.tensors[number] for _, number in found))
+        values = []
+        for what, place, number in result.structure[0].leaves(result.structure, "output"):
+            if what is TENSOR:
+                values.append((place, result.tensors[number]))
+            elif what is NUMBER and isinstance(weak := result.numbers[number], Weak):
+                values.append((place, Tensor._of(weak.node(dtypes.i64 if weak.kind is int else dtypes.f64))))
+        places[:] = [place for place, _ in values]
+        return tuple(type(t)._of(t.uop) for _, t in values)
 
     replay = trace(name, traced, given, exported=True)
     if replay.program is None or not replay.results:
@@ -109,16 +118,20 @@ def export(
         raise UopError(
             f"{name} assigns to its argument {tensors[replay.assigned[0]]}", remedy="return the new value"
         )
-    results = [place for place, _ in found] if outputs is None else list(outputs)
+    results = places if outputs is None else list(outputs)
     if len(results) != len(replay.results) or len(set(results)) != len(results):
         raise UopError(f"{name} gives {len(replay.results)} tensors, and the names of outputs are {results}")
+    plan = replay.program.planned.plan
+    scalars = [argument(i, n) for i, n in enumerate(given.numbers)]
+    values: list[Any] = [expression for _, expression in scalars]
     return write(
         Path(folder),
         name,
-        replay.program.planned.plan,
+        plan,
         inputs=_inputs(replay, given, tensors),
         outputs=_outputs(replay, results),
-        scalars={numbers[i]: scalar_param(i, n) for i, n in enumerate(given.numbers)},
+        scalars={numbers[i]: param for i, (param, _) in enumerate(scalars)},
+        computed={p: replay.scalars[p.arg.name].weak.compute(values).scalar(p.dtype) for p in plan.scalars},
         **_weights(replay, weights or {}),
     )
 

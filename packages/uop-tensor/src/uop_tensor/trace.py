@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from uop_ir import Ops, Param, UOp, VerifyError, dtypes, get_backend, toposort
+from uop_ir import Ops, UOp, VerifyError, get_backend, toposort
 
 from .bindings import Bindings
 from .captured import Captured, GradLeft, GradOf, State
@@ -25,7 +25,7 @@ from .program import program
 from .realize import duplicate, realize
 from .replay import Replay, Result
 from .tensor import Tensor
-from .weak import Number, Scalars
+from .weak import Scalars
 
 
 def trace(
@@ -38,9 +38,9 @@ def trace(
     """Run `function` once on values that do not exist yet, and make a program of what it has computed.
 
     The arguments of the numbers `same` are tensors that the function finds by itself, too. For a program that
-    is exported each number is a scalar of its own, an i32 or f32, and gradients are dropped. Raises JitError
-    for what cannot be replayed; all tensors are then what they were before, and under the names that they
-    had. Where the function has changed a number that it reads, it is run once more, and may not do so again.
+    is exported gradients are dropped. Raises JitError for what cannot be replayed; all tensors are then what
+    they were before, and under the names that they had. Where the function has changed a number that it
+    reads, it is run once more, and may not do so again.
     """
     first = bindings = Bindings(function)
     replay = None
@@ -77,10 +77,7 @@ def _trace(
         arguments = [t if i in same else _argument(t, device) for i, t in enumerate(given.tensors)]
         sources: dict[UOp, int | Captured] = {base(a.uop): i for i, a in enumerate(arguments)}
         sources |= {base(c.placeholder): c for c in {id(c): c for c in outside.values()}.values()}
-        numbers: list[Tensor] = [
-            Tensor._of(scalar_param(i, n)) if exported else scalars.argument(i, n, given.sizes.get(i))
-            for i, n in enumerate(given.numbers)
-        ]
+        numbers = [scalars.argument(i, n, given.sizes.get(i)) for i, n in enumerate(given.numbers)]
         args, kwargs = given.rebuild(arguments, numbers)
         with _naming_sizes(name, given):
             result = flatten(name, function(*args, **kwargs))
@@ -211,12 +208,6 @@ def _argument(given: Tensor, device: str) -> Tensor:
     made = type(given)._of(_placeholder(given.uop, device))
     made._requires_grad = given._requires_grad
     return made
-
-
-def scalar_param(number: int, value: Number) -> UOp:
-    """The scalar that stands for a number among the arguments."""
-    dtype = dtypes.i32 if isinstance(value, int) else dtypes.f32
-    return UOp(Ops.PARAM, (), Param(dtype, name=f"arg{number}"))
 
 
 def _result(tensor: Tensor, number: Mapping[int, int], outside: Mapping[int, Captured]) -> Result:

@@ -4,6 +4,7 @@ a stand-in for a code generator runs it on the interpreter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_ir import BackendError, Plan, UOp, UopError, get_backend, override, settings
+from uop_ir import BackendError, DType, Plan, UOp, UopError, dtypes, evaluate, get_backend, override, settings
 from uop_tensor import JitError, Tensor, export, jit
 
 Array = npt.NDArray[Any]
@@ -30,6 +31,7 @@ class Written:
         self.outputs: Mapping[str, UOp] = given["outputs"]
         self.weights: Mapping[str, UOp] = given["weights"]
         self.scalars: Mapping[str, UOp] = given["scalars"]
+        self.computed: Mapping[UOp, UOp] = given["computed"]
         self.data: Mapping[str, Array] = given["data"]
         self.backend = get_backend("INTERP")
         self.memory = {p: self.backend.allocate(p.arg.size * p.dtype.itemsize) for p in plan.inputs}
@@ -42,7 +44,8 @@ class Written:
                 array = np.ascontiguousarray(given[key], value.dtype.numpy)
                 assert array.shape == value.shape
                 self.backend.copy_in(self.memory[param(value)], array.reshape(-1))
-        scalars = [given[key] for p in self.plan.scalars for key, s in self.scalars.items() if s is p]
+        numbers = {s: given[key] for key, s in self.scalars.items()}
+        scalars = [v.item() for v in evaluate([self.computed[p] for p in self.plan.scalars], numbers)]
         self.backend.link(self.plan)([self.memory[p] for p in self.plan.inputs], scalars)
         return {key: self.contents(value) for key, value in self.outputs.items()}
 
@@ -208,9 +211,55 @@ def test_an_argument_of_another_type_is_named(argument: str, value: object, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_number_that_is_no_i32_is_refused(written: Callable[..., Written]) -> None:
-    with pytest.raises(JitError, match="does not fit an i32"):
-        written(lambda x: x + 1, [1 << 40])
+@pytest.mark.parametrize(
+    "dtype",
+    [dtypes.f16, dtypes.bf16, dtypes.f32, dtypes.f64, dtypes.i8, dtypes.u16, dtypes.i64],
+    ids=str,
+)
+def test_a_number_takes_the_dtype_of_the_tensor_beside_it(
+    dtype: DType, written: Callable[..., Written]
+) -> None:
+    def function(x: Tensor, n: int, rate: float) -> tuple[Tensor, ...]:
+        return x * n + (n + 1), x * (rate / 3) if dtype.is_float else x * (n // 2), x.cast(dtypes.f32) * rate
+
+    x = np.array([1, 3, 5], np.int8).astype(dtype.numpy)
+    made = written(function, [Tensor(x, dtype=dtype), 1, 0.5])
+    for n, rate in ((3, 0.1), (7, 1e-3)):
+        found = made(x=x, n=n, rate=rate)
+        for got, want in zip(found.values(), jit(function)(Tensor(x, dtype=dtype), n, rate), strict=True):
+            assert (got.dtype, got.tobytes()) == (want.dtype.numpy, want.numpy().tobytes())
+
+
+def test_numbers_are_computed_from_numbers_as_in_python(written: Callable[..., Written]) -> None:
+    def function(x: Tensor, n: int, f: float) -> list[Tensor]:
+        numbers: list[Any] = [
+            n + 1, 2 - n, n * n, n / 3, 7 / n, n // 2, -7 // n, n % 3, -7 % n, -n, abs(n - 9), n**2, f + n, f - 0.1,
+            1 - f, f * 3, f / 7, 1 / f, f // 0.3, f % 0.3, -f, abs(f), +f, round(f), math.floor(f), math.ceil(f),
+            math.trunc(f), math.ceil(n), math.floor(n), n - f * n, (n + 1) / (n - 0.5),
+        ]  # fmt: skip
+        return [x * number for number in numbers]
+
+    made = written(function, [Tensor([1.0], dtype=dtypes.f64), 1, 1.0])
+    for n, f in ((3, 0.1), (5, 2.5), (1000, -1.7)):
+        want = function(np.float64(1.0), n, f)  # type: ignore[arg-type]  # what Python computes
+        found = made(x=np.ones(1), n=n, f=f)
+        assert [float(value[0]) for value in found.values()] == [float(value) for value in want]
+
+
+def test_a_number_of_the_result_is_an_output(written: Callable[..., Written]) -> None:
+    made = written(lambda x, n, f: (x + 1, n * 2, f / 2, 5), [Tensor([1.0]), 1, 1.0])
+    found = made(x=np.ones(1), n=1 << 40, f=0.1)
+    assert [value.tolist() for value in found.values()] == [[2.0], 1 << 41, 0.05]
+
+
+def test_a_number_that_is_no_i64_is_refused(written: Callable[..., Written]) -> None:
+    with pytest.raises(JitError, match="does not fit an i64"):
+        written(lambda x: x + 1, [1 << 63])
+
+
+def test_a_number_that_is_rounded_to_digits_is_refused(written: Callable[..., Written]) -> None:
+    with pytest.raises(JitError, match=r"round\(\) to digits"):
+        written(lambda x, f: x + round(f, 2), [Tensor([1.0]), 1.0])
 
 
 def test_a_device_whose_kernels_cannot_be_exported_is_named(tmp_path: Path) -> None:
