@@ -19,6 +19,7 @@ from .loops import length, open_ranges
 
 Interval: TypeAlias = tuple[int, int]
 
+INDEX = Ops.INDEX
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE})
 BRANCHES = frozenset({Ops.IF, Ops.ENDIF})
 I32: Interval = (-(1 << 31), (1 << 31) - 1)
@@ -42,8 +43,11 @@ def guard_accesses(root: UOp) -> UOp:
     The first is for what index maps have made: no position is out of range under their validity, but it can
     take more to see it than intervals and simplification.
     """
+    order = root.toposort()
+    if all(len(n.src) < 3 for n in order if n.op is INDEX):
+        return root
     changes: dict[UOp, Callable[[UOp], UOp]] = {}
-    for node, condition in _under_conditions(root.toposort()):
+    for node, condition in _under_conditions(order):
         if node.op in ACCESSES and len(node.src[0].src) == 3:
             place = node.src[0]
             if not _is_proved(place, condition):
@@ -53,7 +57,7 @@ def guard_accesses(root: UOp) -> UOp:
     if not changes:
         return root
     new: dict[UOp, UOp] = {}
-    for node in root.toposort():  # not `substitute`: the memory of a place may hold others
+    for node in order:  # not `substitute`: the memory of a place may hold others
         src = tuple([new[s] for s in node.src])
         now = node if src == node.src else node.replace(src=src)
         new[node] = changes[node](now) if node in changes else now
@@ -225,7 +229,13 @@ def stride(position: UOp) -> tuple[UOp, int] | None:
 
 
 def _is_iota(node: UOp) -> bool:
-    return node.op is Ops.STACK and all(s.op is Ops.CONST and s.value == i for i, s in enumerate(node.src))
+    """Whether a vector is (0, 1, ..., n-1). Kept in its memo."""
+    if "iota" not in node.memo:
+        node.memo["iota"] = node.op is Ops.STACK and all(
+            s.op is Ops.CONST and s.value == i for i, s in enumerate(node.src)
+        )
+    found: bool = node.memo["iota"]
+    return found
 
 
 def _addresses(place: UOp) -> Sequence[UOp]:

@@ -6,20 +6,20 @@ Values of an unrolled range are folded one after another in each iteration of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 from uop_ir import REDUCE_IDENTITY, AddrSpace, AxisType, Ops, UOp, index
-from uop_rewrite import graph_rewrite, symbolic
 
 from .loops import in_order, length, next_slot, open_ranges
 
 
-def accumulate(root: UOp, contract: bool) -> UOp:
+def accumulate(root: UOp, contract: bool, settle: Callable[[UOp], UOp]) -> UOp:
     """The program without REDUCE. Reductions that close the same ranges share one loop.
 
-    `contract`: a product that feeds a sum of floats becomes MULACC, which rounds once.
+    `contract`: a product that feeds a sum of floats becomes MULACC, which rounds once. `settle` does with a
+    value of an unrolled range what has been done with the program before.
     """
     new: dict[UOp, UOp] = {}
     groups: dict[Any, list[UOp]] = {}
@@ -39,7 +39,7 @@ def accumulate(root: UOp, contract: bool) -> UOp:
         if node in new:
             continue
         if node in keys:
-            _close_group(groups[keys[node]], new, slots, slot_base, contract)
+            _close_group(groups[keys[node]], new, slots, slot_base, contract, settle)
             continue
         src = tuple([new[s] for s in node.src])
         new[node] = node if src == node.src else node.replace(src=src)
@@ -56,7 +56,12 @@ def _depths(order: list[UOp]) -> dict[UOp, int]:
 
 
 def _close_group(
-    group: list[UOp], new: dict[UOp, UOp], slots: dict[UOp, int], slot_base: int, contract: bool
+    group: list[UOp],
+    new: dict[UOp, UOp],
+    slots: dict[UOp, int],
+    slot_base: int,
+    contract: bool,
+    settle: Callable[[UOp], UOp],
 ) -> None:
     ranges = tuple(new[r] for r in group[0].src[1:] if r.arg[1] is not AxisType.UNROLL)
     unrolled = [new[r] for r in group[0].src[1:] if r.arg[1] is AxisType.UNROLL]
@@ -72,7 +77,7 @@ def _close_group(
         at = every[lanes]
         begin = memory.after(*outer).index(at).store(start)
         now = memory.after(begin, *ranges).index(at).load()
-        for one in _unrolled(value, unrolled) if unrolled else (value,):
+        for one in map(settle, _unrolled(value, unrolled)) if unrolled else (value,):
             now = _step(node.arg[0], now, one, contract)
         steps.append(memory.after(begin).index(at).store(now))
         memories.append(memory)
@@ -82,10 +87,9 @@ def _close_group(
 
 
 def _unrolled(value: UOp, ranges: Sequence[UOp]) -> Iterator[UOp]:
-    """A value at all values of some ranges, the last of which changes first; each simplified anew."""
+    """A value at all values of some ranges, the last of which changes first."""
     for at in product(*(range(int(r.src[0].value)) for r in ranges)):
-        one = value.substitute({r: index(i) for r, i in zip(ranges, at, strict=True)})
-        yield graph_rewrite(one, symbolic)
+        yield value.substitute({r: index(i) for r, i in zip(ranges, at, strict=True)})
 
 
 def _all(lanes: int) -> UOp:

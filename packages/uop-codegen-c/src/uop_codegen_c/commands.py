@@ -112,12 +112,18 @@ def _passes(
 ) -> Iterator[tuple[str, UOp]]:
     """The program as it is given, without a name, then after each pass from `first` on.
 
-    Raises VerifyError where it is not at the level that `first` takes.
+    Raises VerifyError where it is not at the level that `first` takes,
+    or has what an earlier pass eliminates.
     """
     if first == "c":
         verify(given.nodes, spans=given.spans)
     elif first != "rangeify":
         verify(given.root, Level.LOOP, given.spans)
+    for step in PASSES[: max(STAGES.index(first) - STAGES.index(PASSES[0].name), 0)]:
+        left = next((n for n in given.nodes if n.op in step.eliminates), None)
+        if left is not None:
+            message = f"{left.op!r} is left before --from {first}"
+            raise VerifyError(message, remedy=f"take --from {step.name}", span=given.spans[left])
     root = as_kernel(given.root) if first == "rangeify" else given.root
     yield "", root
     if first in [step.name for step in PASSES]:

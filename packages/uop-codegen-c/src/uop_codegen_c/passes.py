@@ -143,18 +143,6 @@ class Resimplify(Simplify):
 
 
 @dataclass(frozen=True)
-class Accumulate(Pass):
-    name: ClassVar = "accumulate"
-    purpose: ClassVar = "REDUCE becomes accumulators"
-    eliminates: ClassVar = frozenset({Ops.REDUCE})
-
-    contract: bool = field(default_factory=lambda: current_freedoms().contract)
-
-    def run(self, root: UOp) -> UOp:
-        return accumulate(root, self.contract)
-
-
-@dataclass(frozen=True)
 class Reguard(Guard):
     name: ClassVar = "reguard"
     purpose: ClassVar = "the same where rules have dropped a guard; masks of vectors lane by lane"
@@ -167,6 +155,25 @@ class Spread(Pass):
 
     def run(self, root: UOp) -> UOp:
         return graph_rewrite(root, spread)
+
+
+@dataclass(frozen=True)
+class Accumulate(Pass):
+    name: ClassVar = "accumulate"
+    purpose: ClassVar = "REDUCE becomes accumulators"
+    eliminates: ClassVar = frozenset({Ops.REDUCE})
+
+    contract: bool = field(default_factory=lambda: current_freedoms().contract)
+
+    def run(self, root: UOp) -> UOp:
+        return accumulate(root, self.contract, _settled)
+
+
+def _settled(value: UOp) -> UOp:
+    """A value as the passes before `accumulate` leave it."""
+    for step in (Resimplify(), Reguard(), Spread()):
+        value = step.run(value)
+    return value
 
 
 def lowering(
@@ -188,9 +195,9 @@ def lowering(
         Define(),
         Widen(),
         Resimplify(),
-        Accumulate(freedoms.contract),
         Reguard(),
         Spread(),
+        Accumulate(freedoms.contract),
     )
 
 
@@ -212,9 +219,9 @@ ORDER: tuple[Before, ...] = (
     Before("expand", "accumulate", "an accumulator is needed for each copy and lane"),
     Before("define", "widen", "definitions of narrow floats are made of casts and f32"),
     Before("define", "resimplify", "definitions bring constants"),
-    Before("resimplify", "accumulate", "what accumulators stand on is not made anew"),
     Before("resimplify", "reguard", "nothing after it may take a guard away"),
     Before("expand", "reguard", "it gives each lane of a vector a condition of its own"),
     Before("resimplify", "spread", "what simplifies makes sums short, not easy to hoist"),
+    Before("spread", "accumulate", "what accumulators stand on is not made anew"),
 )
 check_order(PASSES, ORDER)

@@ -39,7 +39,7 @@ def test_a_stage_reads_back(gemm: str, stage: str, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize(
     ("stage", "first"),
-    [("simplify", "bounds"), ("expand", "define"), ("spread", "linear"), ("linear", "c")],
+    [("simplify", "bounds"), ("expand", "define"), ("accumulate", "linear"), ("linear", "c")],
 )
 def test_compilation_goes_on_from_a_printed_stage(
     gemm: str, stage: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -51,6 +51,17 @@ def test_compilation_goes_on_from_a_printed_stage(
     half.write_text(capsys.readouterr().out)
     compile_command([str(half), "--from", first])
     assert capsys.readouterr().out.strip() == whole.strip()
+
+
+def test_what_an_earlier_stage_eliminates_is_refused(
+    gemm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compile_command([gemm, "--emit", "spread"])
+    half = tmp_path / "half.uir"
+    half.write_text(capsys.readouterr().out)
+    with pytest.raises(UopError, match=r"(?s)Ops\.REDUCE.*--from accumulate") as error:
+        compile_command([str(half), "--from", "linear"])
+    assert error.value.exit_code == 3
 
 
 def test_a_stage_before_the_first_one_is_refused(

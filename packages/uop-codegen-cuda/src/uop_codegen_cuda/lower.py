@@ -44,7 +44,7 @@ def lowering(freedoms: Freedoms, schedule: Schedule | None = None) -> tuple[Pass
     """
     steps: list[Pass] = []
     for step in c_lowering(freedoms):
-        if step.name == "accumulate":
+        if step.name == "resimplify":
             steps.append(BlockReduce())
         if step.name != "carry":
             steps.append(MapAxes(freedoms, schedule) if step.name == "optimize" else step)
@@ -65,6 +65,7 @@ ORDER: tuple[Before, ...] = (
     Before("fragments", "block-reduce", "warp axes of what is left are reductions that lanes share"),
     Before("fragments", "widen", "a tensor core takes what is narrow"),
     Before("block-reduce", "accumulate", "each thread has an accumulator for its part"),
+    Before("block-reduce", "resimplify", "a lane whose position is a constant is read by all"),
 )
 check_order(PASSES, ORDER)
 
