@@ -188,6 +188,8 @@ def test_a_fold_is_one_reduce_over_last_axes() -> None:
     ("wrong", "message"),
     [
         (lambda t: t.sum(2), r"sum: axis 2 of a tensor of 2 axes \(-2 to 1\)"),
+        (lambda t: t.sum(0, dtype=dtypes.bool), "sum: dtype bool"),
+        (lambda t: t.prod(dtype=dtypes.bool), "prod: dtype bool"),
         (lambda t: t.mean((0, 0)), "mean: an axis twice"),
         (lambda t: t.softmax(5), "softmax: axis 5"),
         (lambda t: t.argmax(-3), "argmax: axis -3"),

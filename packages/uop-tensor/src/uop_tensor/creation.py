@@ -172,7 +172,10 @@ class Creation(Rearrange):
     def arange(
         cls, start: Number, stop: Number | None = None, step: Number = 1, dtype: DType | None = None
     ) -> Self:
-        """start, start + step, ... up to stop, excluded; i64 from ints, else f32."""
+        """start, start + step, ... up to stop, excluded; i64 from ints, else f32.
+
+        Integers from a start or step that is a float are computed in f64 and truncated.
+        """
         if stop is None:
             start, stop = 0, start
         start, stop, step = (n.item() if isinstance(n, np.generic) else n for n in (start, stop, step))
@@ -189,6 +192,8 @@ class Creation(Rearrange):
         x = count(int(n), inner)
         if dtype.is_float:
             x = x.cast(dtypes.f64 if dtype is dtypes.f64 else dtypes.f32)
+        elif isinstance(start, float) or isinstance(step, float):
+            x = x.cast(dtypes.f64)
         x = x if step == 1 else x * step
         x = x if start == 0 else x + start
         return cls._of(x.cast(dtype))

@@ -29,6 +29,8 @@ class Reduction(Random):
         return self._fold("prod", Ops.MUL, axis, keepdim, dtype)
 
     def _fold(self, method: str, op: Ops, axis: Axis, keepdim: bool, dtype: DType | None) -> Self:
+        if dtype is dtypes.bool:
+            raise TensorError(f"{method}: dtype bool", remedy="compare the result with 0")
         axes = shapes.axes(method, self.ndim, axis)
         return self._of(fold(self.uop.cast(dtype or sum_type(self.dtype)), op, axes, keepdim))
 
