@@ -147,10 +147,9 @@ def test_arange(arguments: tuple[float, ...]) -> None:
 def test_arange_of_every_dtype(dtype: DType) -> None:
     found = Tensor.arange(1, 200, 2, dtype=dtype).numpy()
     np.testing.assert_array_equal(found, np.arange(1, 200, 2).astype(dtype.numpy))
-    for given in ((0.5, 5.5), (0, 100, 0.75), (60, 0, -2.5)):
-        found = Tensor.arange(*given, dtype=dtype)
-        wanted = np.arange(*given).astype(dtype.numpy)
-        np.testing.assert_array_equal(found.numpy(), wanted)
+    for start, stop, step in ((0.5, 5.5, 1), (0, 100, 0.75), (60, 0, -2.5)):
+        found = Tensor.arange(start, stop, step, dtype).numpy()
+        np.testing.assert_array_equal(found, np.arange(start, stop, step).astype(dtype.numpy))
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 50, 4097])

@@ -1,6 +1,7 @@
 """grid_sample and affine_grid against loops over places."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,43 @@ def test_grid_sample(mode: str, padding: str, corners: bool) -> None:
         np.testing.assert_allclose(found.numpy(), sampled(x, grid, mode, padding, corners), atol=1e-12)
 
 
+def kernel(away: float) -> float:
+    """The cubic kernel of parameter -0.75, by its two pieces."""
+    d = abs(away)
+    return 1.25 * d**3 - 2.25 * d**2 + 1 if d <= 1 else -0.75 * (d**3 - 5 * d**2 + 8 * d - 4)
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_bicubic(padding: str, corners: bool) -> None:
+    """The sum over all elements, of a space that goes on as far as the kernel reaches."""
+    mode = {"zeros": "constant", "border": "edge", "reflection": "reflect" if corners else "symmetric"}
+    x = RNG.normal(size=(2, 3, 4, 5))
+    grid = RNG.uniform(-2.0, 2.0, (2, 3, 2, 2))
+    around: Any = mode[padding]
+    wide = np.pad(x, ((0, 0), (0, 0), (9, 9), (9, 9)), around)
+    wanted = np.zeros((2, 3, 3, 2))
+    for n, i, j in np.ndindex(2, 3, 2):
+        column, row = (
+            (g + 1) / 2 * (size - 1) if corners else ((g + 1) * size - 1) / 2
+            for g, size in zip(grid[n, i, j], (5, 4), strict=True)
+        )
+        for a, b in itertools.product(range(22), range(23)):
+            down, right = a - 9 - row, b - 9 - column
+            if max(abs(down), abs(right)) < 2:
+                wanted[n, :, i, j] += wide[n, :, a, b] * kernel(down) * kernel(right)
+    found = Tensor(x).grid_sample(Tensor(grid), "bicubic", padding, corners)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
+
+
+def test_gradients(slopes_agree: Callable[..., None]) -> None:
+    grid = RNG.uniform(-1.3, 1.3, (1, 2, 3, 2))
+    slopes_agree(lambda x, g: x.grid_sample(g, "bicubic"), RNG.normal(size=(1, 2, 3, 4)), grid)
+    places = Tensor(grid)
+    (found,) = Tensor.ones(1, 2, 3, 4).double().grid_sample(places, "nearest").sum().gradient(places)
+    np.testing.assert_array_equal(found.numpy(), np.zeros_like(grid))
+
+
 def test_the_grid_of_the_space_itself() -> None:
     x = RNG.normal(size=(2, 3, 4, 5)).astype(np.float32)
     same = Tensor(np.array([[[1.0, 0, 0], [0, 1, 0]]] * 2, np.float32))
@@ -87,7 +125,11 @@ def test_affine_grid(corners: bool) -> None:
     [
         (lambda x, g: x.grid_sample(g[:1]), r"grid_sample: a grid of shape \(1, 3, 3, 2\)"),
         (lambda x, g: x.grid_sample(g[..., :1]), "grid_sample: a grid of shape"),
-        (lambda x, g: x.grid_sample(g, "bicubic"), "grid_sample: mode='bicubic'"),
+        (lambda x, g: x.grid_sample(g, "cubic"), "grid_sample: mode='cubic'"),
+        (
+            lambda x, g: x[..., None].grid_sample(g.zeros(2, 3, 3, 3, 3), "bicubic"),
+            "mode='bicubic', padding_mode='zeros' in 3 axes",
+        ),
         (lambda x, g: x.grid_sample(g, padding_mode="wrap"), "padding_mode='wrap'"),
         (lambda x, g: x[:, :, :0].grid_sample(g), "its space is not empty"),
         (lambda x, g: x.affine_grid((2, 1, 3, 3)), "affine_grid: f32"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, isfinite
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
+
+from uop_ir import UOp
 
 from .conv import Each, each
 from .data import Array
@@ -27,6 +29,7 @@ RANKS: dict[str, tuple[int, ...]] = {
 }
 #: The parameter of the cubic kernel, as in torch.
 CUBIC = -0.75
+Numbers = TypeVar("Numbers", UOp, Array)
 
 
 class Axis(NamedTuple):
@@ -184,14 +187,22 @@ def _linear(axis: Axis, corners: bool) -> tuple[Array, Array]:
 
 
 def _cubic(axis: Axis, corners: bool) -> tuple[Array, Array]:
-    """The four elements around each place, and their weights.
-
-    Keys: Cubic convolution interpolation for digital image processing, 1981.
-    """
+    """The four elements around each place, and their weights."""
     at = _source(axis, corners)
     first = np.floor(at)
     away = np.abs((at - first)[:, None] - np.arange(-1, 3))
-    inner = ((CUBIC + 2) * away - (CUBIC + 3)) * away * away + 1
-    outer = ((CUBIC * away - 5 * CUBIC) * away + 8 * CUBIC) * away - 4 * CUBIC
     positions = first.astype(np.int64)[:, None] + np.arange(-1, 3)
-    return np.clip(positions, 0, axis.old - 1), np.where(away <= 1, inner, outer)
+    return np.clip(positions, 0, axis.old - 1), np.where(away <= 1, cubic_near(away), cubic_far(away))
+
+
+def cubic_near(away: Numbers) -> Numbers:
+    """The cubic kernel at distances up to 1.
+
+    Keys: Cubic convolution interpolation for digital image processing, 1981.
+    """
+    return ((CUBIC + 2) * away - (CUBIC + 3)) * away * away + 1
+
+
+def cubic_far(away: Numbers) -> Numbers:
+    """The cubic kernel at distances from 1 to 2."""
+    return ((CUBIC * away - 5 * CUBIC) * away + 8 * CUBIC) * away - 4 * CUBIC

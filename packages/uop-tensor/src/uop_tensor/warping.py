@@ -11,14 +11,15 @@ from uop_ir import UOp, dtypes
 
 from . import compose
 from .errors import TensorError
-from .graph import broadcast_to, detach, shape_of
+from .graph import broadcast_to, detach, shape_of, with_gradient_of
 from .picking import picked_along
 from .promotion import accumulator, as_float, promote
-from .resize import Resizing
+from .resize import Resizing, cubic_far, cubic_near
 from .shapes import integers
 
-#: What is at places outside of the space.
-PADDINGS = ("zeros", "border", "reflection")
+#: Positions along an axis brought to where a padding has its elements.
+Outside = Callable[[UOp], UOp]
+Around = list[tuple[UOp, UOp]]
 
 
 class Warping(Resizing):
@@ -36,9 +37,10 @@ class Warping(Resizing):
     ) -> Self:
         """The values at places of the space: of `grid` (batch, *places, axes) as (batch, channels, *places).
 
-        `mode` is "bilinear" (of the 4 or 8 elements around a place) or "nearest" (halves to the even one).
-        Outside there are `padding_mode` "zeros", the nearest element ("border"), or the space mirrored
-        ("reflection"). Gradients flow to the grid too.
+        `mode` is "bilinear" (of the 4 or 8 elements around a place), "nearest" (halves to the even one) or
+        "bicubic" (of 16 elements, of a space of two axes). Outside there are `padding_mode` "zeros",
+        the nearest element ("border"), or the space mirrored ("reflection"). Gradients flow to the grid too;
+        of "nearest" they are 0.
         """
         axes = self.ndim - 2
         if (
@@ -51,30 +53,29 @@ class Warping(Resizing):
                 f"grid_sample: a grid of shape {grid.shape} for a tensor of shape {self.shape}",
                 remedy="(batch, *places, 2) for (batch, channels, h, w), or as much with three axes",
             )
-        if mode not in ("bilinear", "nearest") or padding_mode not in PADDINGS:
+        if mode not in _AROUND or padding_mode not in _OUTSIDE or (mode == "bicubic" and axes == 3):
             raise TensorError(
-                f"grid_sample: mode={mode!r}, padding_mode={padding_mode!r}",
-                remedy=f'"bilinear" or "nearest"; one of {", ".join(PADDINGS)}',
+                f"grid_sample: mode={mode!r}, padding_mode={padding_mode!r} in {axes} axes",
+                remedy=f"one of {', '.join(_AROUND)} (bicubic in 2 axes); one of {', '.join(_OUTSIDE)}",
             )
         batch, channels, *space = self.shape
         if 0 in space:
             raise TensorError(f"grid_sample: a tensor of shape {self.shape}", remedy="its space is not empty")
         dtype = as_float(promote("grid_sample", self.dtype, grid.dtype))
         x = self.uop.cast(accumulator(dtype)).reshape((batch, channels, prod(space)))
-        outside = _OUTSIDE[padding_mode]
-        places = [
-            outside(
-                _in_elements(part.uop.cast(x.dtype), size, bool(align_corners)), size, bool(align_corners)
-            )
-            for part, size in zip(grid.unbind(-1)[::-1], space, strict=True)
-        ]
-        around = _two if mode == "bilinear" else _nearest
+        corners = bool(align_corners)
+
+        def around(part: UOp, size: int) -> Around:
+            at = _in_elements(part.cast(x.dtype), size, corners)
+            return _AROUND[mode](at, lambda at: _OUTSIDE[padding_mode](at, size, corners))
+
+        parts = zip(grid.unbind(-1)[::-1], space, strict=True)
         shape = (batch, channels, *grid.shape[1:-1])
         total = broadcast_to(x.const_like(0), shape)
-        for corner in product(*map(around, places)):
+        for corner in product(*(around(part.uop, size) for part, size in parts)):
             value = self._of(_element(x, [at for at, _ in corner], space)).reshape(shape).uop
             for _, share in corner:
-                value = value if share is None else value * share.reshape((batch, 1, *share.shape[1:]))
+                value = value * share.reshape((batch, 1, *share.shape[1:]))
             total = total + value
         return self._of(total.cast(dtype))
 
@@ -134,16 +135,28 @@ _OUTSIDE: dict[str, Callable[[UOp, int, bool], UOp]] = {
 }
 
 
-def _two(at: UOp) -> list[tuple[UOp, UOp | None]]:
-    """The positions around each place, and their shares."""
+def _two(at: UOp, outside: Outside) -> Around:
+    at = outside(at)
     first = detach(compose.floor(at))
     share = at - first
     return [(first, 1 - share), (first + 1, share)]
 
 
-def _nearest(at: UOp) -> list[tuple[UOp, UOp | None]]:
-    """The one position that is nearest to each place."""
-    return [(compose.round_half_even(detach(at)), None)]
+def _one(at: UOp, outside: Outside) -> Around:
+    at = outside(at)
+    one = broadcast_to(at.const_like(1), at.shape)
+    return [(compose.round_half_even(detach(at)), with_gradient_of(one, at * 0))]
+
+
+def _four(at: UOp, outside: Outside) -> Around:
+    first = detach(compose.floor(at))
+    share = at - first
+    weights = cubic_far(share + 1), cubic_near(share), cubic_near(1 - share), cubic_far(2 - share)
+    return [(outside(first + n), weight) for n, weight in zip(range(-1, 3), weights, strict=True)]
+
+
+#: The positions around places along an axis, and their shares.
+_AROUND: dict[str, Callable[[UOp, Outside], Around]] = {"bilinear": _two, "nearest": _one, "bicubic": _four}
 
 
 def _element(x: UOp, at: Sequence[UOp], space: Sequence[int]) -> UOp:
