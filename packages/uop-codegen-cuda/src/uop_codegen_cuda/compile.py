@@ -1,7 +1,7 @@
 """Compile CUDA text to a cubin with NVRTC, which needs no GPU and no driver. Week 7.
 
-cuda.core and NVRTC come with the extra `cuda` and are imported here alone, when they are asked for. Nothing
-here may call the driver: where there is none, a call after a failed one waits for ever.
+cuda.core and NVRTC come with the extra `cuda` and are imported when they are asked for. Nothing here may call
+the driver: where there is none, a call after a failed one waits for ever.
 """
 
 from __future__ import annotations
@@ -9,12 +9,20 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from uop_codegen_c import settings as c_settings
 from uop_ir import BackendError
 
-#: The architectures that kernels are compiled for: A100, H100, and H100 with its own instructions.
-ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")
+#: The architectures that kernels are compiled for, Ampere (A100) and later; sm_90a is H100 with instructions
+#: that no other GPU has.
+ARCHITECTURES = (
+    *("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_103", "sm_110"),
+    *("sm_120", "sm_121"),
+)
+#: Bytes on disk of machine code that is kept.
+KEPT = 256_000_000
 REMEDY = 'pip install "uop-codegen-cuda[cuda]"'
 #: What ptxas says of a kernel, and the field of Cubin that it goes to.
 REPORTS = {
@@ -47,19 +55,49 @@ def compile_cubin(source: str, arch: str = "sm_80") -> Cubin:
     correctly rounded. Raises BackendError where the extra is missing,
     for an unknown architecture, or with the compiler's errors.
     """
+    log = io.StringIO()
+    code = _compile(source, arch, logs=log, ptxas_options=["-v"])
+    found = {name: max(map(int, said.findall(log.getvalue())), default=0) for name, said in REPORTS.items()}
+    return Cubin(code, found["registers"], found["spills"], found["shared"], log.getvalue().strip("\0\n "))
+
+
+def machine_code(source: str, arch: str) -> bytes:
+    """The same without what the assembler says, kept on disk: in `cuda` below UOP_CACHE, or where cuda.core
+    keeps what it compiles. Raises BackendError.
+    """
+    _core()
+    from cuda.core.utils import FileStreamProgramCache
+
+    path = Path(c_settings.uop_cache).absolute() / "cuda" if c_settings.uop_cache else None
+    try:
+        with FileStreamProgramCache(path, max_size_bytes=KEPT) as cache:
+            return _compile(source, arch, cache=cache)
+    except OSError as error:
+        raise BackendError(
+            f"the cache of machine code cannot be used: {error}",
+            remedy="set UOP_CACHE to a folder that can be written",
+        ) from None
+
+
+def _compile(source: str, arch: str, ptxas_options: list[str] | None = None, **options: Any) -> bytes:
     if arch not in ARCHITECTURES:
         raise BackendError(f"no architecture {arch!r}", remedy=f"one of {', '.join(ARCHITECTURES)}")
     core = _core()
-    options = core.ProgramOptions(
-        arch=arch, std="c++17", fma=False, prec_div=True, prec_sqrt=True, ftz=False, ptxas_options=["-v"]
+    chosen = core.ProgramOptions(
+        arch=arch,
+        std="c++17",
+        fma=False,
+        prec_div=True,
+        prec_sqrt=True,
+        ftz=False,
+        ptxas_options=ptxas_options,
     )
-    log = io.StringIO()
     try:
-        code = bytes(core.Program(source, "c++", options).compile("cubin", logs=log).code)
+        return bytes(core.Program(source, "c++", chosen).compile("cubin", **options).code)
+    except OSError:
+        raise
     except Exception as error:  # noqa: BLE001  the errors of cuda.core have no public name
         raise BackendError(f"NVRTC refuses the kernel: {_first_error(str(error))}") from None
-    found = {name: max(map(int, said.findall(log.getvalue())), default=0) for name, said in REPORTS.items()}
-    return Cubin(code, found["registers"], found["spills"], found["shared"], log.getvalue().strip("\0\n "))
 
 
 def compiler_version() -> str:
