@@ -1,18 +1,27 @@
-"""Kernels as CUDA text, run on the emulator in each order of its threads, against the interpreter."""
+"""Kernels as CUDA text, run on the emulator in each order of its threads, against the interpreter;
+and GPUs: one that is there, or one that `fake_gpu` makes believe.
+"""
 
 from __future__ import annotations
 
+import gc
+import importlib.util
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uop_codegen_cuda import CudaSource, emulate, generate, settings
-from uop_ir import DType, UOp, call_params, dtypes, override, run_program
+from uop_codegen_cuda import CudaBackend, CudaSource, emulate, generate, settings
+from uop_ir import BackendError, DType, UOp, call_params, dtypes, override, run_program
 from uop_ir import settings as ir_settings
+
+sys.path.insert(0, str(Path(__file__).parent / "fake_gpu"))
+from fake_driver import FakeDriver, install
 
 Array = npt.NDArray[Any]
 #: Run a kernel's body on arrays and scalars, in the order of its arguments; gives the arrays after it.
@@ -94,3 +103,38 @@ def filled(dtype: DType, size: int, random: np.random.Generator) -> Array:
         return (random.standard_normal(size) * 3).astype(dtype.numpy)
     least = 0 if dtype.min == 0 else -9
     return random.integers(least, 10, size).astype(dtype.numpy)
+
+
+@pytest.fixture(scope="session")
+def fake_library() -> FakeDriver:
+    """The driver of a GPU that is not there, for all of this process."""
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip('no CUDA for Python: pip install "uop-codegen-cuda[cuda]"')
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ to build a driver with (apt install g++)")
+    return install()
+
+
+@pytest.fixture
+def fake(fake_library: FakeDriver) -> Iterator[FakeDriver]:
+    """A machine with such a GPU, on which nothing happens that a driver would not notice."""
+    gc.collect()
+    fake_library.reset()
+    yield fake_library
+    gc.collect()
+    assert fake_library.problems() == []
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.gpu)])
+def gpu(request: pytest.FixtureRequest) -> CudaBackend:
+    """The backend CUDA, on a GPU that is not there; in tests marked `gpu` on one that is."""
+    if request.param == "fake":
+        request.getfixturevalue("fake")
+    elif install.cache_info().currsize:
+        pytest.skip("this process has the driver of a GPU that is not there: pytest -m gpu")
+    try:
+        return CudaBackend()
+    except BackendError as error:
+        if request.param == "fake":
+            raise
+        pytest.skip(str(error))

@@ -8,6 +8,7 @@ from .compile import Cubin, compile_cubin
 from .cuda_file import read_cuda
 from .emu import EmuBackend
 from .emulate import EmuKernel, emulate
+from .gpu import CudaBackend
 from .instructions import INSTRUCTIONS, Instruction, Layout
 from .lower import PASSES, CudaSource, chosen_schedule, emit_cuda, emit_linear, emit_map, generate, staging
 from .mapping import Block
@@ -20,6 +21,7 @@ __all__ = [
     "Block",
     "Cost",
     "Cubin",
+    "CudaBackend",
     "CudaSource",
     "EmuBackend",
     "EmuKernel",

@@ -31,7 +31,9 @@ def bits_of(param: UOp, value: float) -> int:
 
 
 def check_run(plan: Plan, sizes: Sequence[int], scalars: Sequence[float | int]) -> None:
-    """Raise BackendError where memories of these sizes, and so many scalars, do not fit a plan."""
+    """Raise BackendError where memories of these sizes, -1 for one that is freed, and so many scalars do not
+    fit a plan.
+    """
     if len(sizes) != len(plan.inputs) or len(scalars) != len(plan.scalars):
         raise BackendError(
             f"the plan takes {len(plan.inputs)} memories and {len(plan.scalars)} scalars, "
@@ -41,6 +43,5 @@ def check_run(plan: Plan, sizes: Sequence[int], scalars: Sequence[float | int]) 
     for number, (node, have) in enumerate(zip(plan.inputs, sizes, strict=True)):
         need = node.arg.size * node.dtype.itemsize
         if have < need:
-            raise BackendError(
-                f"memory {number} of the plan has {have} bytes, needs {need}", remedy=f"allocate({need})"
-            )
+            what = "been freed" if have < 0 else f"{have} bytes, needs {need}"
+            raise BackendError(f"memory {number} of the plan has {what}", remedy=f"allocate({need})")
