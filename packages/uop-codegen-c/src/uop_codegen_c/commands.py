@@ -113,12 +113,14 @@ def _passes(
     """The program as it is given, without a name, then after each pass from `first` on.
 
     Raises VerifyError where it is not at the level that `first` takes,
-    or has what an earlier pass eliminates.
+    has what an earlier pass eliminates, or ends a value.
     """
     if first == "c":
         verify(given.nodes, spans=given.spans)
     elif first != "rangeify":
         verify(given.root, Level.LOOP, given.spans)
+    if first != "rangeify":
+        _refuse_values(given)
     for step in PASSES[: max(STAGES.index(first) - STAGES.index(PASSES[0].name), 0)]:
         left = next((n for n in given.nodes if n.op in step.eliminates), None)
         if left is not None:
@@ -128,6 +130,16 @@ def _passes(
     yield "", root
     if first in [step.name for step in PASSES]:
         yield from stages(root, freedoms, first, schedule=schedule)
+
+
+def _refuse_values(given: Parsed) -> None:
+    """Raise VerifyError for a value where a program of loops has effects: in END and SINK."""
+    for node in given.nodes:
+        done = node.src[:1] if node.op is Ops.END else node.src if node.op is Ops.SINK else ()
+        for value in done:
+            if value.dtype is not dtypes.void:
+                message = f"{node.op!r} of the value {value!r}, which is no effect"
+                raise VerifyError(message, remedy="STORE it", span=given.spans[node])
 
 
 def _order(given: Parsed, root: UOp, first: str) -> Sequence[UOp]:

@@ -9,7 +9,7 @@ import pytest
 
 from uop_codegen_c import PASSES
 from uop_codegen_c.commands import compile_command
-from uop_ir import UopError, format_uir, parse_uir
+from uop_ir import UopError, VerifyError, format_uir, parse_uir
 
 GEMM = """# C = A @ B for 4x4 matrices, from movement ops only
 %0 = buffer 16 : dtype=f32 slot=0
@@ -135,6 +135,32 @@ def test_an_access_out_of_bounds_is_refused_with_node_and_interval(tmp_path: Pat
     with pytest.raises(UopError, match="elements 0 to 4 of param slot=0, which has 4") as error:
         compile_command([str(path), "--from", "bounds"])
     assert error.value.exit_code == 4
+
+
+ENDED = """\
+%2 = range %1 : id=0 axis=loop
+%3 = index %0, %2
+%4 = const 0x0p+0 : dtype=f32
+%5 = store %3, %4
+%6 = end %2, %2
+%7 = end %5, %2
+%8 = sink %6, %7
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ENDED, r"Ops\.END of the value .*RANGE"),
+        ("%2 = index %0, %1\n%3 = sink %2\n", r"Ops\.SINK of the value .*INDEX"),
+    ],
+)
+def test_a_value_in_the_place_of_an_effect_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "value.uir"
+    path.write_text(f"%0 = param 4 : dtype=f32 slot=0\n%1 = const 3 : dtype=index\n{text}")
+    with pytest.raises(VerifyError, match=message) as error:
+        compile_command([str(path), "--from", "bounds"])
+    assert error.value.span is not None
 
 
 LOOP_ORDER = """\
