@@ -110,6 +110,7 @@ EXAMPLES: dict[str, Example | list[Example]] = {
     )},
     **{name: of(name, positive(6)) for name in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal")},
     **{name: of(name, positive(6)) for name in ("lgamma", "digamma")},
+    "polygamma": of("polygamma", positive(6), n=2),
     **{name: of(name, apart(6)) for name in (
         "relu", "abs", "relu6", "hardtanh", "hardsigmoid", "hardswish", "leaky_relu", "elu", "softsign", "softshrink",
         "hardshrink",

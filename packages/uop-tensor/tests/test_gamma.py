@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from uop_ir import DType, dtypes
-from uop_tensor import Tensor
+from uop_tensor import Tensor, TensorError
 
 Array = npt.NDArray[Any]
 
@@ -110,3 +110,30 @@ def test_gradients(name: str) -> None:
     shifted = [Tensor(x + s) for s in (step, -step)]
     ahead, behind = (getattr(s, name)().gradient(s, seed=s.ones_like())[0].numpy() for s in shifted)
     np.testing.assert_allclose(second.numpy(), (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-2)
+
+
+def polygamma(n: int, x: float) -> float:
+    """The sum of (x + k)**-(n + 1), from k = 3000 on by three terms of the series of Euler and Maclaurin."""
+    s, m = n + 1, x + 3000
+    rest = m**-n / n + m**-s / 2 + s * m ** (-s - 1) / 12
+    total = math.fsum([*((x + k) ** -s for k in range(3000)), rest])
+    return float((-1.0) ** s * math.factorial(n) * total)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 20])
+def test_polygamma(n: int, slopes_agree: Callable[..., None]) -> None:
+    x = np.concatenate([RNG.uniform(-6, 12, 60), np.geomspace(1e-3, 1e4, 20)])
+    wanted = np.array([polygamma(n, v) for v in x])
+    np.testing.assert_allclose(Tensor(x).polygamma(n).numpy(), wanted, rtol=1e-13)
+    sign = (-1.0) ** (n + 1)
+    assert Tensor([0.0, -0.0, -1.0, math.inf]).polygamma(n).tolist() == [sign * math.inf] * 3 + [0]
+    slopes_agree(lambda v: v.polygamma(n), RNG.uniform(-2.8, -2.2, 4))
+    slopes_agree(lambda v: v.polygamma(n), RNG.uniform(0.5, 3, 4))
+
+
+def test_which_derivatives_of_digamma_there_are() -> None:
+    assert Tensor([1.5]).polygamma(0).tolist() == Tensor([1.5]).digamma().tolist()
+    assert Tensor([1]).polygamma(1).item() == pytest.approx(math.pi**2 / 6, rel=1e-7)
+    for n in (-1, 21):
+        with pytest.raises(TensorError, match=f"polygamma: n={n}"):
+            Tensor([1.5]).polygamma(n)

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop_ir import dtypes
+from uop_ir import DType, dtypes
 from uop_tensor import Tensor, TensorError, jit, manual_seed, no_grad
 
 NAMES = sorted(name for name in dir(Tensor) if name.endswith("_") and not name.startswith("_"))
 #: What is more than the method without the `_`, of the class or of another shape.
 OWN = {
-    "zero_", "fill_", "copy_", "uniform_", "normal_", "exponential_", "bernoulli_", "requires_grad_", "detach_",
+    "zero_", "fill_", "copy_", "uniform_", "normal_", "exponential_", "bernoulli_", "random_", "requires_grad_",
+    "detach_",
 }  # fmt: skip
 #: What is given beside the tensor itself; else as many tensors of its shape as the method takes.
 GIVEN: dict[str, tuple[Any, ...]] = {
@@ -40,6 +41,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
     "addr_": (np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)),
     "baddbmm_": (np.array([[[1.0, 2.0], [3.0, 4.0]]], np.float32),) * 2,
 }
+DIGITS = {dtypes.f16: 11, dtypes.bf16: 8, dtypes.f32: 24, dtypes.f64: 53}
 OF_INTEGERS = ("bitwise", "gcd", "lcm")
 SHAPES = {"addmm_": (2, 2), "addr_": (2, 2), "baddbmm_": (1, 2, 2), "tril_": (2, 2), "triu_": (2, 2)}
 
@@ -84,6 +86,26 @@ def test_random_numbers_are_those_of_the_class() -> None:
         manual_seed(3)
         assert found == draw().tolist()
     assert set(Tensor.zeros(50, dtype=dtypes.i32).bernoulli_().tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.all if d is not dtypes.index], ids=str)
+def test_random_whole_numbers(dtype: DType) -> None:
+    x = Tensor.zeros(3000, dtype=dtype)
+    whole = x.random_().double().numpy()
+    most = int(dtype.max) if dtype.is_int else 1 << DIGITS.get(dtype, 0)
+    assert whole.min() >= 0
+    assert 0.4 < whole.mean() / most < 0.6
+    assert whole.max() > most * 0.9
+    assert (whole == np.floor(whole)).all()
+    assert x.random_(1).double().sum().item() == 0
+    if dtype is dtypes.bool:
+        return
+    assert set(x.random_(3, 6).tolist()) == {3, 4, 5}
+    if dtype.min < 0:
+        assert set(x.random_(-2, 1).tolist()) == {-2, -1, 0}
+    for bounds in ((most + 2,), (3, 3), (0,), (0, 1, 2)):
+        with pytest.raises(TensorError, match=r"random_: bounds \("):
+            x.random_(*bounds)
 
 
 def test_gradients_flow_through_the_new_value() -> None:

@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function and its derivative. Week 5.
+"""The logarithm of the gamma function and its derivatives. Week 5.
 
 Nodes of a float dtype, computed in f64: near a zero of these functions the terms of which they are sums
 cancel.
@@ -7,6 +7,8 @@ cancel.
 from __future__ import annotations
 
 import math
+
+from numpy.polynomial import Polynomial
 
 from uop_ir import Ops, UOp, dtypes
 
@@ -70,6 +72,40 @@ def digamma(x: UOp) -> UOp:
     pole = tangent.eq(0)
     mirrored = value - y.const_like(math.pi) / pole.where(tangent.const_like(math.nan), tangent)
     return left.where(mirrored, value).cast(x.dtype)
+
+
+def polygamma(n: int, x: UOp) -> UOp:
+    """The n-th derivative of `digamma`, n > 0; at 0, -1, -2, ... infinite, of the sign that it has above."""
+    y = x.cast(dtypes.f64)
+    left = y < 0
+    value = _polygamma(n, left.where(1 - y, y))
+    rest = 2 * _past_whole(left.where(y, 0.5))
+    sine = sine_of_quarter_turns(rest)
+    pole = sine.eq(0)
+    cotangent = sine_of_quarter_turns(1 - compose.absolute(rest)) / pole.where(sine.const_like(1), sine)
+    # digamma(1 - y) - digamma(y) = pi cot(pi y), of which each derivative is a polynomial in the cotangent
+    slope = Polynomial([0.0, math.pi])
+    for _ in range(n):
+        slope = slope.deriv() * Polynomial([-math.pi, 0.0, -math.pi])
+    mirrored = value * (-1.0) ** n - polynomial(cotangent, tuple(slope.coef.tolist()))
+    mirrored = pole.where(y.const_like(-math.inf * (-1.0) ** n), mirrored)
+    return left.where(mirrored, value).cast(x.dtype)
+
+
+def _polygamma(n: int, x: UOp) -> UOp:
+    """Of x >= 0: n! times the sum of (x + k)**-(n + 1) over k, of which the rest from a large m = x + k on is
+    the series of Euler and Maclaurin; the sign alternates.
+    """
+    terms = [compose.short_power(x + k, -n - 1) for k in range(_FAR + n)]
+    m = x + (_FAR + n)
+    inverse = m.alu(Ops.RECIP)
+    rising = [math.prod(range(n + 1, n + 2 * k)) / math.factorial(2 * k) for k in range(1, 9)]
+    series = tuple(b * r for b, r in zip(_BERNOULLI, rising, strict=True))
+    rest = inverse * (0.5 + inverse * polynomial(inverse * inverse, series)) + 1 / n
+    total = compose.short_power(m, -n) * rest
+    for term in reversed(terms):  # the least first
+        total = total + term
+    return total * ((-1.0) ** (n + 1) * math.factorial(n))
 
 
 def _past_whole(x: UOp) -> UOp:

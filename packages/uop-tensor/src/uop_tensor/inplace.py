@@ -16,6 +16,8 @@ from .indexing import as_value
 from .reading import Reading
 from .value import Operand, Value, grad_enabled
 
+#: The binary digits of a whole number that a float dtype holds.
+_DIGITS = {dtypes.f16: 11, dtypes.bf16: 8, dtypes.f32: 24, dtypes.f64: 53}
 P = ParamSpec("P")
 S = TypeVar("S", bound="Changing")
 
@@ -102,6 +104,23 @@ class Changing(Reading):
     def bernoulli_(self, p: Operand = 0.5) -> Self:
         """1 with probability p, else 0."""
         return self._change("bernoulli_", (self.rand_like() < p).cast(self.dtype))
+
+    def random_(self, *bounds: int) -> Self:
+        """Uniform whole numbers from 0, or the first of two bounds, to the last one, excluded.
+
+        Without bounds, all that an integer dtype holds from 0 on, and all that a float dtype holds without a
+        gap. Raises TensorError for bounds that are not within that.
+        """
+        kind = self.dtype if self.dtype.is_int else dtypes.i64
+        last = kind.max if self.dtype.is_int else 1 << _DIGITS.get(self.dtype, 0)
+        least = kind.min if self.dtype.is_int else -last if self.dtype.is_float else 0
+        low, high = bounds if len(bounds) == 2 else (0, bounds[0] if bounds else int(last) + 1)
+        if len(bounds) > 2 or not least <= low < high <= last + 1:
+            raise TensorError(
+                f"random_: bounds {bounds} of a tensor of {self.dtype}",
+                remedy=f"at most two, ascending, from {least} to {last + 1}",
+            )
+        return self._change("random_", self.randint_like(low, high, kind).cast(self.dtype))
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad`; returns this tensor."""

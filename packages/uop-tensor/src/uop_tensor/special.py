@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 from uop_ir import Ops, UOp, dtypes
@@ -96,6 +97,15 @@ class Special(Named):
     def digamma(self) -> Self:
         """The derivative of `lgamma`; NaN at -1, -2, ..., infinite at 0 with the other sign than the zero."""
         return self._real(gamma.digamma)
+
+    def polygamma(self, n: int) -> Self:
+        """The n-th derivative of `digamma`, for n from 0 to 20. Raises TensorError for another n.
+
+        At 0, -1, -2, ... it is infinite, with the sign that it has above 0.
+        """
+        if not 0 <= n <= 20:
+            raise TensorError(f"polygamma: n={n}", remedy="from 0 to 20")
+        return self._real(partial(gamma.polygamma, n)) if n else self.digamma()
 
     def log1p(self) -> Self:
         """log(1 + x), exact near 0."""
