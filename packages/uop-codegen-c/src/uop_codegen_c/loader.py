@@ -35,6 +35,7 @@ ffi.cdef(
     """
 )
 _system = ffi.dlopen(None)
+_dlerror = _system.dlerror  # found now: to look a function up forgets the error that is asked for
 _lock = threading.Lock()
 _objects: dict[Path, Any] = {}
 
@@ -60,9 +61,10 @@ def load(kernels: Sequence[KernelSource]) -> list[Any]:
 def _function(path: Path, name: str) -> Any:
     found = _symbol(path, name)
     if found == ffi.NULL:
-        raise BackendError(
-            f"cannot load {name}: {_reason()}", remedy="set UOP_CACHE to a folder that programs may run from"
-        )
+        reason = _reason()
+        opened = "set CC to a compiler of C: one of C++ gives functions other names"
+        closed = "set UOP_CACHE to a folder that programs may run from"
+        raise BackendError(f"cannot load {name}: {reason}", remedy=opened if path in _objects else closed)
     return ffi.cast("kernel_function *", found)
 
 
@@ -81,5 +83,5 @@ def _symbol(path: Path, name: str) -> Any:
 
 
 def _reason() -> str:
-    reason = _system.dlerror()
+    reason = _dlerror()
     return str(ffi.string(reason).decode(errors="replace")) if reason else "unknown reason"

@@ -289,9 +289,22 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_kernel_that_its_source_does_not_have(folder: Path) -> None:
-    with pytest.raises(BackendError, match="cannot load absent"):
+    with pytest.raises(BackendError, match="cannot load absent") as error:
         load([KernelSource("absent", kernel(1).preamble, kernel(1).text)])
+    assert error.value.remedy is not None
+    assert "set CC" in error.value.remedy
     assert compiled(folder) == 2
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_a_compiler_of_cplusplus_is_told_in_the_words_of_the_loader(tmp_path: Path) -> None:
+    """In a process of its own, as it is the first error of its loader."""
+    code = "from uop_codegen_c.doctor import doctor\nprint(*doctor(), sep='\\n')"
+    env = {**os.environ, "CC": "g++", "UOP_CACHE": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert "cannot load uop_doctor" in said.stdout
+    assert "unknown reason" not in said.stdout
+    assert "set CC to a compiler of C:" in said.stdout
 
 
 def test_threads_compile_the_same(folder: Path) -> None:
