@@ -224,6 +224,27 @@ def test_a_later_run_is_one_launch(gpu: CudaBackend, request: pytest.FixtureRequ
     assert asked([other, memory[1]], 10, 0.5) == ["cuGraphLaunch"]
 
 
+def test_scratch_memories_lie_where_the_plan_says(gpu: CudaBackend) -> None:
+    out, x, y = (UOp.param(i, 300, dtypes.f32) for i in range(3))
+    scratch = [UOp.alloc(slot, 300, dtypes.f32, AddrSpace.GLOBAL) for slot in range(2)]
+    calls = [
+        UOp(Ops.CALL, (UOp.sink(out.store(x * factor)), memory, x))
+        for factor, memory in zip((2, 3), scratch, strict=True)
+    ]
+    behind = [memory.after(call) for memory, call in zip(scratch, calls, strict=True)]
+    plan = Plan(
+        (*calls, UOp(Ops.CALL, (UOp.sink(out.store(x * y)), out, *behind))),
+        (out, x),
+        (),
+        {0: 1280, 1: 0},
+        2560,
+    )
+    run, memory = gpu.link(plan), [gpu.allocate(1200), memory_of(gpu, np.ones(300, np.float32))]
+    for _ in range(3):
+        run(memory, [])
+        np.testing.assert_array_equal(array_of(gpu, memory[0], 300, dtypes.f32), np.full(300, 6, np.float32))
+
+
 def test_plans_share_scratch_memory_and_threads_the_stream(gpu: CudaBackend) -> None:
     runs = [gpu.link(scaled(least)[0]) for least in (0, 1)]
     memory = [[gpu.allocate(4000), gpu.allocate(4000)] for _ in runs]

@@ -253,15 +253,22 @@ def test_a_graph_that_is_refused_is_made_anew(fake: FakeDriver, call: str) -> No
 def test_a_graph_whose_nodes_are_refused_is_made_anew(fake: FakeDriver) -> None:
     """Some may have their new arguments, and some not."""
     gpu = CudaBackend()
-    run, memory = chain(gpu, 2)
+    twice, thrice, x = (UOp.param(slot, 600, dtypes.f32) for slot in (0, 1, 2))
+    calls = UOp(Ops.CALL, (body(2), twice, x)), UOp(Ops.CALL, (body(3), thrice, x))
+    run = gpu.link(Plan(calls, (twice, thrice, x)))
+    memory, other = ([gpu.allocate(2400) for _ in range(3)] for _ in range(2))
     for _ in range(2):
         run(memory, [])
-    other = [gpu.allocate(2400), memory[1]]
     fake.fail("cuGraphExecKernelNodeSetParams", OUT_OF_MEMORY, 2)
     with pytest.raises(BackendError, match=f"CUDA: {names(gpu, 2)[1]} on 3 x 1 x 1 blocks of"):
         run(other, [])
-    check_last(gpu, run, memory)
-    check_last(gpu, run, other)
+    for inputs in (memory, other):
+        gpu.copy_in(inputs[2], np.ones(600, np.float32))
+        run(inputs, [])
+        for number in range(2):
+            out = np.empty(600, np.float32)
+            gpu.copy_out(inputs[number], out)
+            assert (out == 2 + number).all()
 
 
 def check_last(gpu: CudaBackend, run: Any, memory: list[Any]) -> None:

@@ -167,15 +167,15 @@ class Graph:
         values: npt.NDArray[np.uint64],
         changed: set[int],
     ) -> None:
-        """Give these kernels their new arguments, and those of another grid theirs.
+        """Give the kernels whose arguments have changed the new ones, and with them their grids, which are
+        indices over scalars.
 
         A launch that is in the stream already keeps its own.
         """
-        for number, (launch, before) in enumerate(zip(launches, self._launches, strict=True)):
-            if number in changed or launch.grid != before.grid:
-                node = _node(launch, pointers[number])
-                arguments = self._executable, self._nodes[number], node
-                call("cuGraphExecKernelNodeSetParams", *arguments, doing=launch)
+        for number in sorted(changed):
+            node = _node(launches[number], pointers[number])
+            arguments = self._executable, self._nodes[number], node
+            call("cuGraphExecKernelNodeSetParams", *arguments, doing=launches[number])
         self._launches, self.values = list(launches), values.copy()
 
     def launch(self) -> None:
