@@ -199,6 +199,8 @@ def test_a_kernel_that_fails_is_named_when_somebody_waits(fake: FakeDriver, code
     # the process cannot use the GPU any more, and the reason stays the same; memory is gone without a word
     with pytest.raises(BackendError, match=f"CUDA: {name} on"):
         gpu.copy_out(memory[0], np.empty(600, np.float32))
+    with pytest.raises(BackendError, match=f"CUDA: {name} on"):
+        gpu.compile([body(9)])
     with pytest.raises(BackendError, match=said):
         gpu.allocate(4)
     with pytest.raises(BackendError, match="; this process has lost the GPU"):

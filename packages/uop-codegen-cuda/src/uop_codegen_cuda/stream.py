@@ -144,12 +144,13 @@ class Stream:
                 f"{source.name}: {source.shared} bytes of shared memory a block",
                 remedy=f"at most {most} on {self.device.name}",
             )
-        self.make_current()
-        module = call("cuModuleLoadData", code, doing=source.name)
-        function = call("cuModuleGetFunction", module, source.name.encode(), doing=source.name)
-        if source.shared > SHARED_UNASKED:
-            allow = driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            call("cuFuncSetAttribute", function, allow, source.shared, doing=source.name)
+        with self._naming():
+            self.make_current()
+            module = call("cuModuleLoadData", code, doing=source.name)
+            function = call("cuModuleGetFunction", module, source.name.encode(), doing=source.name)
+            if source.shared > SHARED_UNASKED:
+                allow = driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                call("cuFuncSetAttribute", function, allow, source.shared, doing=source.name)
         kernel = GpuKernel(source, function)
         self.at_end(kernel, "cuModuleUnload", module)
         return kernel
