@@ -340,6 +340,18 @@ def sanitize(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"])
+def cuda(session: nox.Session) -> None:
+    """Test uop-codegen-cuda with its extra: machine code by NVRTC, the backend CUDA
+    through a driver of the tests, and, where there is a GPU, on it.
+    """
+    extra = ("--editable", "./packages/uop-codegen-cuda[cuda]")
+    install(session, PACKAGES, *extra, *group("test"))
+    suite = "packages/uop-codegen-cuda/tests"
+    session.run("pytest", *PARALLEL, suite, *session.posargs)
+    session.run("pytest", "-m", "gpu", suite, *session.posargs)
+
+
+@nox.session(tags=["nightly"])
 def slow(session: nox.Session) -> None:
     """Run the tests that are too long for CI."""
     install(session, PACKAGES, *group("test"), "nox[uv]>=2025.11.12")
