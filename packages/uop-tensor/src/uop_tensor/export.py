@@ -120,7 +120,10 @@ def export(
         )
     results = places if outputs is None else list(outputs)
     if len(results) != len(replay.results) or len(set(results)) != len(results):
-        raise UopError(f"{name} gives {len(replay.results)} tensors, and the names of outputs are {results}")
+        raise UopError(
+            f"{name} gives {len(replay.results)} results, and the names of outputs are {results}",
+            remedy="a name for each, no two the same",
+        )
     plan = replay.program.planned.plan
     scalars = [argument(i, n) for i, n in enumerate(given.numbers)]
     values: list[Any] = [expression for _, expression in scalars]

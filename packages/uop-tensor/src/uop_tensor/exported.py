@@ -19,7 +19,15 @@ class Expression:
         self._tensor = tensor
 
     def scalar(self, dtype: DType) -> UOp:
-        """The number in a dtype. An integer becomes a float by way of f64, as in Python."""
+        """The number in a dtype. An integer becomes a float by way of f64, as in Python.
+
+        Raises JitError for an integer that has become a float.
+        """
+        if dtype.is_int and self._tensor.dtype.is_float:
+            raise JitError(
+                "an int to a negative power, in place of an int",
+                remedy="give the base or the exponent as a float",
+            )
         value = self._tensor.cast(dtypes.f64) if dtype.is_float else self._tensor
         return value.cast(dtype).uop
 
@@ -63,7 +71,9 @@ def argument(number: int, example: Number) -> tuple[UOp, Expression]:
 def _binary(function: Callable[[Tensor, Tensor], Tensor], reflected: bool) -> Callable[..., Expression]:
     def method(self: Expression, other: Expression | Number) -> Expression:
         own, beside = self._tensor, _tensor(other)
-        if own.dtype is not beside.dtype or function is operator.truediv:
+        exponent = self if reflected else other
+        negative_power = function is operator.pow and isinstance(exponent, int) and exponent < 0
+        if own.dtype is not beside.dtype or function is operator.truediv or negative_power:
             own, beside = own.cast(dtypes.f64), beside.cast(dtypes.f64)
         return Expression(function(beside, own) if reflected else function(own, beside))
 

@@ -177,7 +177,7 @@ def assigns(x: Tensor) -> Tensor:
     [
         (lambda x: None, {}, "model computes no tensor"),
         (lambda x: x.numpy(), {}, r"numpy\(\) asks for a value while model is traced"),
-        (lambda x: x + 1, {"outputs": ["a", "b"]}, r"model gives 1 tensors, .* \['a', 'b'\]"),
+        (lambda x: x + 1, {"outputs": ["a", "b"]}, r"model gives 1 results, .* \['a', 'b'\]"),
         (lambda x: (x + 1, x + 2), {"outputs": ["a", "a"]}, r"\['a', 'a'\]"),
         (assigns, {}, "model assigns to its argument x"),
     ],
@@ -244,6 +244,18 @@ def test_numbers_are_computed_from_numbers_as_in_python(written: Callable[..., W
         want = function(np.float64(1.0), n, f)  # type: ignore[arg-type]  # what Python computes
         found = made(x=np.ones(1), n=n, f=f)
         assert [float(value[0]) for value in found.values()] == [float(value) for value in want]
+
+
+def test_an_int_to_a_negative_power_is_a_float(written: Callable[..., Written]) -> None:
+    made = written(lambda x, n: [x * n**-1, x * n**-3], [Tensor([1.0], dtype=dtypes.f64), 1])
+    for n in (3, -7):
+        found = [value[0] for value in made(x=np.ones(1), n=n).values()]
+        np.testing.assert_allclose(found, [n**-1, n**-3], rtol=1e-15)
+
+
+def test_an_int_to_a_negative_power_in_place_of_an_int_is_refused(written: Callable[..., Written]) -> None:
+    with pytest.raises(JitError, match=r"negative power, in place of an int \(give the base or the exponent"):
+        written(lambda x, n: x * n**-1, [Tensor([1]), 1])
 
 
 def test_a_number_of_the_result_is_an_output(written: Callable[..., Written]) -> None:
