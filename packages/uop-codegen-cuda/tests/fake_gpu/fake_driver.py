@@ -82,8 +82,9 @@ def install() -> FakeDriver:
     fake, load = FakeDriver(library), CudaBackend.load
 
     def registered(backend: CudaBackend, sources: Sequence[CudaSource]) -> object:
+        programs = load(backend, sources)
         fake.register(sources)
-        return load(backend, sources)
+        return programs
 
     CudaBackend.load = registered  # type: ignore[method-assign,assignment]  # for as long as the process runs
     return fake
