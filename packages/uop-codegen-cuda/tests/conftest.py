@@ -17,7 +17,19 @@ import numpy.typing as npt
 import pytest
 
 from uop_codegen_cuda import CudaSource, emulate, generate, settings
-from uop_ir import BackendError, DType, UOp, call_params, dtypes, override, run_program
+from uop_ir import (
+    AddrSpace,
+    BackendError,
+    DType,
+    Ops,
+    Param,
+    Plan,
+    UOp,
+    call_params,
+    dtypes,
+    override,
+    run_program,
+)
 from uop_ir import settings as ir_settings
 
 if TYPE_CHECKING:  # a package of week 7 has no backend for a GPU yet: what asks for one imports it
@@ -107,6 +119,28 @@ def filled(dtype: DType, size: int, random: np.random.Generator) -> Array:
         return (random.standard_normal(size) * 3).astype(dtype.numpy)
     least = 0 if dtype.min == 0 else -9
     return random.integers(least, 10, size).astype(dtype.numpy)
+
+
+@pytest.fixture(scope="session")
+def scaled() -> Callable[..., tuple[Plan, UOp]]:
+    """A plan of two kernels: scratch = x[:n] * rate, then out[:n] = scratch + x; and what that is."""
+
+    def make(least: int = 1) -> tuple[Plan, UOp]:
+        n = UOp.variable("n", least, 1000)
+        rate = UOp(Ops.PARAM, (), Param(dtypes.f32, name="rate"))
+
+        def first(memory: UOp) -> UOp:
+            return memory.shrink([(0, n)])
+
+        out, x, y = (UOp.param(i, 1000, dtypes.f32) for i in range(3))
+        times = UOp.sink(first(out).store(first(x) * rate))
+        plus = UOp.sink(first(out).store(first(x) + first(y)))
+        scratch = UOp.alloc(0, 1000, dtypes.f32, AddrSpace.GLOBAL)
+        call = UOp(Ops.CALL, (times, scratch, x, n, rate))
+        calls = call, UOp(Ops.CALL, (plus, out, scratch.after(call), x, n))
+        return Plan(calls, (out, x), (n, rate), {0: 256}, 4352), first(x) * rate + first(x)
+
+    return make
 
 
 @pytest.fixture(scope="session")

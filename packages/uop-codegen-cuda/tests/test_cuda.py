@@ -36,6 +36,8 @@ from uop_ir import (
 from uop_ir import settings as ir_settings
 
 Array = npt.NDArray[Any]
+#: The plan of the fixture `scaled`, for sizes from the least on, and what it computes.
+Scaled = Callable[..., tuple[Plan, UOp]]
 
 
 def memory_of(gpu: CudaBackend, array: Array) -> Any:
@@ -156,27 +158,10 @@ def test_a_number_that_a_kernel_takes_as_64_bits(gpu: CudaBackend) -> None:
 # plans
 
 
-def scaled(least: int = 1) -> tuple[Plan, UOp]:
-    """scratch = x[:n] * rate, then out[:n] = scratch + x; and what that is."""
-    n = UOp.variable("n", least, 1000)
-    rate = UOp(Ops.PARAM, (), Param(dtypes.f32, name="rate"))
-
-    def first(memory: UOp) -> UOp:
-        return memory.shrink([(0, n)])
-
-    out, x, y = (UOp.param(i, 1000, dtypes.f32) for i in range(3))
-    times = UOp.sink(first(out).store(first(x) * rate))
-    plus = UOp.sink(first(out).store(first(x) + first(y)))
-    scratch = UOp.alloc(0, 1000, dtypes.f32, AddrSpace.GLOBAL)
-    call = UOp(Ops.CALL, (times, scratch, x, n, rate))
-    plan = Plan(
-        (call, UOp(Ops.CALL, (plus, out, scratch.after(call), x, n))), (out, x), (n, rate), {0: 256}, 4352
-    )
-    return plan, first(x) * rate + first(x)
-
-
-def check_scaled(gpu: CudaBackend, run: Any, memory: list[Any], x: Array, size: int, rate: float) -> None:
-    plan, value = scaled()
+def check_scaled(
+    gpu: CudaBackend, made: tuple[Plan, UOp], run: Any, memory: list[Any], x: Array, size: int, rate: float
+) -> None:
+    plan, value = made
     gpu.copy_in(memory[0], np.full(1000, 7, np.float32))
     gpu.copy_in(memory[1], x)
     run(memory, [size, rate])
@@ -187,19 +172,20 @@ def check_scaled(gpu: CudaBackend, run: Any, memory: list[Any], x: Array, size: 
     assert (found[size:] == 7).all()
 
 
-def test_runs_of_a_plan_with_other_memory_scalars_and_grids(gpu: CudaBackend) -> None:
+def test_runs_of_a_plan_with_other_memory_scalars_and_grids(gpu: CudaBackend, scaled: Scaled) -> None:
     """The first run launches kernels, later ones a graph, whose nodes get what has changed."""
-    run = gpu.link(scaled(0)[0])
+    made = scaled(0)
+    run = gpu.link(made[0])
     random = np.random.default_rng(2)
     pairs = [[gpu.allocate(4000), gpu.allocate(4000)] for _ in range(2)]
     for turn, (size, rate) in enumerate(
         [(1000, 2.0), (1000, 2.0), (1, 2.0), (256, -0.0), (257, 0.0), (0, 1.0), (1000, 1.5), (1000, 1.5)]
     ):
         x = random.standard_normal(1000).astype(np.float32)
-        check_scaled(gpu, run, pairs[turn // 3 % 2], x, size, rate)
+        check_scaled(gpu, made, run, pairs[turn // 3 % 2], x, size, rate)
 
 
-def test_a_later_run_is_one_launch(gpu: CudaBackend, request: pytest.FixtureRequest) -> None:
+def test_a_later_run_is_one_launch(gpu: CudaBackend, scaled: Scaled, request: pytest.FixtureRequest) -> None:
     plan, _ = scaled()
     run = gpu.link(plan)
     memory = [gpu.allocate(4000), memory_of(gpu, np.ones(1000, np.float32))]
@@ -245,8 +231,9 @@ def test_scratch_memories_lie_where_the_plan_says(gpu: CudaBackend) -> None:
         np.testing.assert_array_equal(array_of(gpu, memory[0], 300, dtypes.f32), np.full(300, 6, np.float32))
 
 
-def test_plans_share_scratch_memory_and_threads_the_stream(gpu: CudaBackend) -> None:
-    runs = [gpu.link(scaled(least)[0]) for least in (0, 1)]
+def test_plans_share_scratch_memory_and_threads_the_stream(gpu: CudaBackend, scaled: Scaled) -> None:
+    made = [scaled(least) for least in (0, 1)]
+    runs = [gpu.link(plan) for plan, _ in made]
     memory = [[gpu.allocate(4000), gpu.allocate(4000)] for _ in runs]
     failed: list[BaseException] = []
 
@@ -255,7 +242,9 @@ def test_plans_share_scratch_memory_and_threads_the_stream(gpu: CudaBackend) -> 
         try:
             for size in random.integers(1, 1001, 12):
                 x = random.standard_normal(1000).astype(np.float32)
-                check_scaled(gpu, runs[number], memory[number], x, int(size), float(random.random()))
+                check_scaled(
+                    gpu, made[number], runs[number], memory[number], x, int(size), float(random.random())
+                )
         except BaseException as error:  # noqa: BLE001  it is told below
             failed.append(error)
 
@@ -267,7 +256,7 @@ def test_plans_share_scratch_memory_and_threads_the_stream(gpu: CudaBackend) -> 
     assert failed == []
 
 
-def test_memory_is_freed_behind_a_kernel_that_still_uses_it(gpu: CudaBackend) -> None:
+def test_memory_is_freed_behind_a_kernel_that_still_uses_it(gpu: CudaBackend, scaled: Scaled) -> None:
     plan, _ = scaled()
     run = gpu.link(plan)
     x, out = memory_of(gpu, np.ones(1000, np.float32)), gpu.allocate(4000)
@@ -281,7 +270,7 @@ def test_memory_is_freed_behind_a_kernel_that_still_uses_it(gpu: CudaBackend) ->
         gpu.copy_in(x, np.ones(1000, np.float32))
 
 
-def test_a_run_that_does_not_fit_its_plan(gpu: CudaBackend) -> None:
+def test_a_run_that_does_not_fit_its_plan(gpu: CudaBackend, scaled: Scaled) -> None:
     run = gpu.link(scaled()[0])
     whole, short = gpu.allocate(4000), gpu.allocate(3996)
     with pytest.raises(BackendError, match=r"takes 2 memories and 2 scalars, 1 and 2 given \(a memory for"):
@@ -358,7 +347,7 @@ def test_blocks_in_three_dimensions(gpu: CudaBackend) -> None:
 # what is printed, and what is left
 
 
-def test_a_line_for_each_kernel(gpu: CudaBackend, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_for_each_kernel(gpu: CudaBackend, scaled: Scaled, capsys: pytest.CaptureFixture[str]) -> None:
     run = gpu.link(scaled()[0])
     memory = [gpu.allocate(4000), memory_of(gpu, np.ones(1000, np.float32))]
     with override(ir_settings, debug=2):
@@ -378,7 +367,7 @@ def test_the_text_of_a_program_is_printed_once(gpu: CudaBackend, capsys: pytest.
     assert program.name in program.source
 
 
-def test_nothing_is_left_of_plans_that_nobody_has(fake: FakeDriver) -> None:
+def test_nothing_is_left_of_plans_that_nobody_has(fake: FakeDriver, scaled: Scaled) -> None:
     gpu = CudaBackend()
     memory = [gpu.allocate(4000), gpu.allocate(4000)]
     runs = [gpu.link(scaled(least)[0]) for least in range(1, 4)]

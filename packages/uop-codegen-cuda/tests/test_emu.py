@@ -14,11 +14,8 @@ import pytest
 
 from uop_codegen_cuda import CudaSource, EmuBackend, emulate, settings
 from uop_ir import (
-    AddrSpace,
     BackendError,
     BoundsError,
-    Ops,
-    Param,
     Plan,
     UOp,
     dtypes,
@@ -31,6 +28,7 @@ Array = npt.NDArray[Any]
 ORDERS = ("ascending", "descending", "random")
 X = np.random.default_rng(0).standard_normal(256).astype(np.float32)
 Run = Callable[..., list[Array]]
+Scaled = Callable[..., tuple[Plan, UOp]]
 
 
 def cuda(body: str, block: int, blocks: int = 1, memory: int = 2, size: int = 256) -> CudaSource:
@@ -259,32 +257,13 @@ def test_a_text_that_is_no_cpp(run_cuda: Run) -> None:
 # the backend
 
 
-def scaled() -> tuple[Plan, UOp]:
-    """scratch = x[:n] * rate, then out[:n] = scratch + x; and what that is."""
-    n = UOp.variable("n", 1, 1000)
-    rate = UOp(Ops.PARAM, (), Param(dtypes.f32, name="rate"))
-
-    def first(param: UOp) -> UOp:
-        return param.shrink([(0, n)])
-
-    out, x, y = (UOp.param(i, 1000, dtypes.f32) for i in range(3))
-    times = UOp.sink(first(out).store(first(x) * rate))
-    plus = UOp.sink(first(out).store(first(x) + first(y)))
-    scratch = UOp.alloc(0, 1000, dtypes.f32, AddrSpace.GLOBAL)
-    call = UOp(Ops.CALL, (times, scratch, x, n, rate))
-    plan = Plan(
-        (call, UOp(Ops.CALL, (plus, out, scratch.after(call), x, n))), (out, x), (n, rate), {0: 0}, 4000
-    )
-    return plan, first(x) * rate + first(x)
-
-
 @pytest.fixture
 def backend(run_cuda: Run) -> EmuBackend:
     return EmuBackend()
 
 
 @pytest.mark.parametrize("size", [1, 256, 1000])
-def test_a_plan_of_two_kernels_and_two_scalars(backend: EmuBackend, size: int) -> None:
+def test_a_plan_of_two_kernels_and_two_scalars(backend: EmuBackend, scaled: Scaled, size: int) -> None:
     plan, value = scaled()
     x = np.random.default_rng(size).standard_normal(1000).astype(np.float32)
     out, given = backend.allocate(4000), backend.allocate(4000)
@@ -299,7 +278,7 @@ def test_a_plan_of_two_kernels_and_two_scalars(backend: EmuBackend, size: int) -
     assert (found[size:] == 7).all()
 
 
-def test_a_run_that_does_not_fit_its_plan(backend: EmuBackend) -> None:
+def test_a_run_that_does_not_fit_its_plan(backend: EmuBackend, scaled: Scaled) -> None:
     run = backend.link(scaled()[0])
     whole, short = backend.allocate(4000), backend.allocate(3996)
     with pytest.raises(
