@@ -62,8 +62,9 @@ def compile_cubin(source: str, arch: str = "sm_80") -> Cubin:
 
 
 def machine_code(source: str, arch: str) -> bytes:
-    """The same without what the assembler says, kept on disk: in `cuda` below UOP_CACHE, or where cuda.core
-    keeps what it compiles. Raises BackendError.
+    """The machine code of `compile_cubin`, kept on disk: in `cuda` below UOP_CACHE, or without that where
+    cuda.core keeps what it compiles. Raises BackendError as `compile_cubin` does, and for a folder that
+    cannot be used.
     """
     _core()
     from cuda.core.utils import FileStreamProgramCache

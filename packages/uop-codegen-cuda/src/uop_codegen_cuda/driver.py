@@ -2,7 +2,7 @@
 
 Each call is one of `cuda.bindings.driver`, which is the driver's own interface function by function and comes
 with the extra `cuda`. (`cuda.core` is shorter to write, but asks for a device where one compiles, has no way
-to give one node of a graph new arguments, and calls some hundred functions where twenty-odd are needed.)
+to give one node of a graph new arguments, and calls some hundred functions where some thirty are needed.)
 Nothing is called before libcuda.so.1 is known to be there.
 """
 
