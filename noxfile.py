@@ -26,8 +26,8 @@ from nox.command import CommandFailed
 ROOT = Path(__file__).parent
 DIST = ROOT / "dist"
 
-#: Suites run on all CPUs.
-PARALLEL = ("-n", "auto")
+#: Suites run on all CPUs; one that has nothing left takes tests of another.
+PARALLEL = ("-n", "auto", "--dist", "worksteal")
 NO_TESTS = 5  # pytest's exit code where it found none
 #: What pyproject.toml leaves out, and what need not be repeated for each week.
 NOT_NETS = "not gpu and not slow and not torch and not net"
