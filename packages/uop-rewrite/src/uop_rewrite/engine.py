@@ -64,7 +64,6 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
     so that regions which share nodes, or stand one in the other, take linear time.
     """
     done: dict[UOp, UOp] = {}
-    rewritten = done.__getitem__
     interior: dict[UOp, UOp] = {}
     derivation = Derivation()
     regions, region_of = rules.finders_of_regions, rules.region
@@ -100,11 +99,8 @@ def _bottom_up(root: UOp, rules: RuleSet, find: Find, ctx: Any, moved: Moved | N
                 else:
                     stack += [(s, None) if region_of(s) is region else s for s in node.src[::-1]]
                 continue
-        if interior:
-            src = tuple([done[s] if s in done else interior[s] for s in node.src])
-        else:
-            src = tuple(map(rewritten, node.src))
-        now = node if src == node.src else UOp(node.op, src, node.arg)
+        src = tuple([done[s] if s in done else interior[s] for s in node.src])
+        now = node if src == node.src else node.replace(src=src)
         if moved is not None and now is not node:
             moved(node, now)
         if inner:
