@@ -15,11 +15,10 @@ from uop_ir import AddrSpace, BoundsError, Ops, UOp, dtypes, index
 from uop_rewrite import bounds, bounds_given, build, linear
 
 from .demands import simplify
-from .loops import length, open_ranges
+from .loops import INDEX, length, open_ranges
 
 Interval: TypeAlias = tuple[int, int]
 
-INDEX = Ops.INDEX
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE})
 BRANCHES = frozenset({Ops.IF, Ops.ENDIF})
 I32: Interval = (-(1 << 31), (1 << 31) - 1)

@@ -121,11 +121,7 @@ def _passes(
         verify(given.root, Level.LOOP, given.spans)
     if first != "rangeify":
         _refuse_values(given)
-    for step in PASSES[: max(STAGES.index(first) - STAGES.index(PASSES[0].name), 0)]:
-        left = next((n for n in given.nodes if n.op in step.eliminates), None)
-        if left is not None:
-            message = f"{left.op!r} is left before --from {first}"
-            raise VerifyError(message, remedy=f"take --from {step.name}", span=given.spans[left])
+        _refuse_left(given, first)
     root = as_kernel(given.root) if first == "rangeify" else given.root
     yield "", root
     if first in [step.name for step in PASSES]:
@@ -140,6 +136,17 @@ def _refuse_values(given: Parsed) -> None:
             if value.dtype is not dtypes.void:
                 message = f"{node.op!r} of the value {value!r}, which is no effect"
                 raise VerifyError(message, remedy="STORE it", span=given.spans[node])
+
+
+def _refuse_left(given: Parsed, first: str) -> None:
+    """Raise VerifyError for an op that a pass before `first` eliminates."""
+    for step in PASSES:
+        if step.name == first:
+            return
+        left = next((n for n in given.nodes if n.op in step.eliminates), None)
+        if left is not None:
+            message = f"{left.op!r} is left before --from {first}"
+            raise VerifyError(message, remedy=f"take --from {step.name}", span=given.spans[left])
 
 
 def _order(given: Parsed, root: UOp, first: str) -> Sequence[UOp]:

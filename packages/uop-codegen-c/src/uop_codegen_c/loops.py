@@ -10,8 +10,8 @@ NAMING = frozenset({Ops.INDEX, Ops.AFTER})
 CLOSING = frozenset({Ops.END, Ops.REDUCE})
 #: For walks over whole programs: an attribute of an Enum takes
 #: six times as long to find as a name, and each node asks.
-AFTER, ALLOC, END, LOAD, RANGE, SINK, STORE = (
-    Ops.AFTER, Ops.ALLOC, Ops.END, Ops.LOAD, Ops.RANGE, Ops.SINK, Ops.STORE,
+AFTER, ALLOC, END, INDEX, LOAD, RANGE, SINK, STORE = (
+    Ops.AFTER, Ops.ALLOC, Ops.END, Ops.INDEX, Ops.LOAD, Ops.RANGE, Ops.SINK, Ops.STORE,
 )  # fmt: skip
 _NONE: frozenset[UOp] = frozenset()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,19 @@ def gemm(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture
+def printed(gemm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
+    """A file with the program as it is printed at a stage."""
+
+    def write(stage: str) -> str:
+        compile_command([gemm, "--emit", stage])
+        path = tmp_path / "half.uir"
+        path.write_text(capsys.readouterr().out)
+        return str(path)
+
+    return write
+
+
 @pytest.mark.parametrize("stage", ["kernel", *(step.name for step in PASSES), "linear"])
 def test_a_stage_reads_back(gemm: str, stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert compile_command([gemm, "--emit", stage]) == 0
@@ -42,36 +56,26 @@ def test_a_stage_reads_back(gemm: str, stage: str, capsys: pytest.CaptureFixture
     [("simplify", "bounds"), ("expand", "define"), ("accumulate", "linear"), ("linear", "c")],
 )
 def test_compilation_goes_on_from_a_printed_stage(
-    gemm: str, stage: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    gemm: str, stage: str, first: str, printed: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     compile_command([gemm])
     whole = capsys.readouterr().out
-    compile_command([gemm, "--emit", stage])
-    half = tmp_path / "half.uir"
-    half.write_text(capsys.readouterr().out)
-    compile_command([str(half), "--from", first])
+    half = printed(stage)
+    compile_command([half, "--from", first])
     assert capsys.readouterr().out.strip() == whole.strip()
 
 
-def test_what_an_earlier_stage_eliminates_is_refused(
-    gemm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compile_command([gemm, "--emit", "spread"])
-    half = tmp_path / "half.uir"
-    half.write_text(capsys.readouterr().out)
+def test_what_an_earlier_stage_eliminates_is_refused(printed: Callable[[str], str]) -> None:
+    half = printed("spread")
     with pytest.raises(UopError, match=r"(?s)Ops\.REDUCE.*--from accumulate") as error:
-        compile_command([str(half), "--from", "linear"])
+        compile_command([half, "--from", "linear"])
     assert error.value.exit_code == 3
 
 
-def test_a_stage_before_the_first_one_is_refused(
-    gemm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compile_command([gemm, "--emit", "linear"])
-    half = tmp_path / "half.uir"
-    half.write_text(capsys.readouterr().out)
+def test_a_stage_before_the_first_one_is_refused(printed: Callable[[str], str]) -> None:
+    half = printed("linear")
     with pytest.raises(UopError, match="--emit simplify lies before --from c"):
-        compile_command([str(half), "--from", "c", "--emit", "simplify"])
+        compile_command([half, "--from", "c", "--emit", "simplify"])
 
 
 @pytest.mark.parametrize("first", ["simplify", "bounds", "expand", "spread", "linear", "c"])
@@ -115,14 +119,10 @@ def test_a_program_that_is_no_kernel_is_refused(program: str, message: str, tmp_
 
 
 @pytest.mark.parametrize("emit", ["c", "rangeify"])
-def test_a_program_with_loops_has_to_say_where_it_goes_on(
-    gemm: str, emit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compile_command([gemm, "--emit", "rangeify"])
-    half = tmp_path / "half.uir"
-    half.write_text(capsys.readouterr().out)
+def test_a_program_with_loops_has_to_say_where_it_goes_on(emit: str, printed: Callable[[str], str]) -> None:
+    half = printed("rangeify")
     with pytest.raises(UopError, match=r"has loops already(.|\n)*--from simplify") as error:
-        compile_command([str(half), "--emit", emit])
+        compile_command([half, "--emit", emit])
     assert error.value.exit_code == 3
 
 
